@@ -1,0 +1,4 @@
+//! tmp
+/// Ended.
+#[derive(Debug)]
+pub struct Died;

@@ -1,0 +1,133 @@
+//! The stats registry: counters by name, in Scrapy's names and JSON types.
+//!
+//! One registry a job, shared by every thread (`dashmap`), sent with the job's closing batch. Keys are
+//! created on first use; `order` keeps the order of creation, which is their order on the wire.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+use serde_json::{Map, Number, Value};
+
+/// Counters, gauges and texts of one job. Cloning shares them.
+#[derive(Clone, Default)]
+pub struct Stats(Arc<Registry>);
+
+#[derive(Default)]
+struct Registry {
+    values: DashMap<Cow<'static, str>, Entry>,
+    next: AtomicU64,
+}
+
+struct Entry {
+    order: u64,
+    value: Value,
+}
+
+impl Stats {
+    /// An empty registry.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds one.
+    pub fn inc(&self, key: impl Into<Cow<'static, str>>) {
+        self.add(key, 1);
+    }
+
+    /// Adds `n`; a value that is not a whole number is replaced.
+    pub fn add(&self, key: impl Into<Cow<'static, str>>, n: i64) {
+        self.update(key.into(), |value| {
+            let sum = value.as_i64().unwrap_or(0).saturating_add(n);
+            *value = Value::Number(sum.into());
+        });
+    }
+
+    /// Sets a value.
+    pub fn set(&self, key: impl Into<Cow<'static, str>>, to: impl Into<Value>) {
+        let to = to.into();
+        self.update(key.into(), |value| *value = to);
+    }
+
+    /// Keeps the greater of the present value and `candidate`.
+    pub fn max(&self, key: impl Into<Cow<'static, str>>, candidate: i64) {
+        self.update(key.into(), |value| {
+            if value.as_i64().is_none_or(|present| present < candidate) {
+                *value = Value::Number(candidate.into());
+            }
+        });
+    }
+
+    /// One value.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Value> {
+        self.0.values.get(key).map(|e| e.value.clone())
+    }
+
+    /// One counter, 0 when it was never touched.
+    #[must_use]
+    pub fn count(&self, key: &str) -> i64 {
+        self.0.values.get(key).and_then(|e| e.value.as_i64()).unwrap_or(0)
+    }
+
+    /// Everything, in order of first use.
+    #[must_use]
+    pub fn snapshot(&self) -> Map<String, Value> {
+        let mut all: Vec<(u64, String, Value)> =
+            self.0.values.iter().map(|e| (e.value().order, e.key().to_string(), e.value().value.clone())).collect();
+        all.sort_unstable_by_key(|(order, _, _)| *order);
+        all.into_iter().map(|(_, key, value)| (key, value)).collect()
+    }
+
+    /// Sets a float, null when it is not finite.
+    pub fn set_float(&self, key: impl Into<Cow<'static, str>>, value: f64) {
+        self.set(key, Number::from_f64(value).map_or(Value::Null, Value::Number));
+    }
+
+    fn update(&self, key: Cow<'static, str>, change: impl FnOnce(&mut Value)) {
+        if let Some(mut entry) = self.0.values.get_mut(&key) {
+            change(&mut entry.value);
+            return;
+        }
+        let order = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let mut entry = self.0.values.entry(key).or_insert(Entry { order, value: Value::Null });
+        change(&mut entry.value);
+    }
+}
+
+impl fmt::Debug for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stats").field("keys", &self.0.values.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_keeps_the_order_of_first_use() {
+        let stats = Stats::new();
+        stats.inc("z");
+        stats.set("a", "text");
+        stats.max("m", 3);
+        stats.max("m", 2);
+        stats.inc("z");
+        let snapshot = stats.snapshot();
+        assert_eq!(serde_json::to_string(&snapshot).unwrap_or_default(), r#"{"z":2,"a":"text","m":3}"#);
+    }
+
+    #[test]
+    fn threads_lose_no_increment() {
+        let stats = Stats::new();
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| (0..1000).for_each(|_| stats.inc("n")));
+            }
+        });
+        assert_eq!(stats.count("n"), 4000);
+    }
+}

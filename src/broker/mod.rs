@@ -1,0 +1,3 @@
+//! The lease broker.
+
+pub mod message;

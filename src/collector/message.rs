@@ -1,0 +1,87 @@
+//! What the engine orders from the collector, and what the collector answers.
+
+use serde_json::{Map, Value};
+
+use crate::engine::ticket::Tag;
+use crate::scheduler::job::{Outcome, RequestId};
+
+/// Orders of the engine.
+#[derive(Debug)]
+pub enum Order {
+    /// Keep this group: all of it or nothing survives a crash. Answered by `Kept`.
+    Group(Group),
+}
+
+/// One atomic group of records.
+#[derive(Debug)]
+pub struct Group {
+    /// The ticket that waits for it.
+    pub tag: Tag,
+    /// Items as JSON objects in wire text form, without `_ts`.
+    pub items: Vec<String>,
+    /// Request records in wire text form.
+    pub records: Vec<String>,
+    /// The end of the request, if this group is its last.
+    pub end: Option<End>,
+}
+
+/// The end of a request, as the record log keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct End {
+    /// Which request.
+    pub request: RequestId,
+    /// Its last attempt.
+    pub attempt: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Commands that never wait behind orders.
+#[derive(Debug)]
+pub enum Control {
+    /// Ends up to here are settled in the frontier.
+    Settled(Vec<RequestId>),
+    /// The job's closing stats: cut what is open, deliver all, close the feeds, then say `Closed`.
+    Close(Map<String, Value>),
+    /// The courier has room, or an answer.
+    Courier(crate::courier::message::Settled),
+    /// Own timer: flush interval, sync, log ring.
+    Tick,
+}
+
+/// Facts of the collector.
+#[derive(Debug)]
+pub enum Fact {
+    /// These groups are written and survive a `kill -9`.
+    Kept(Vec<Tag>),
+    /// The spool is at its bound, or the disk refuses writes: nothing is kept until it is not.
+    Blocked {
+        /// What a person reads.
+        why: String,
+    },
+    /// Keeping goes on.
+    Unblocked,
+    /// The disk refused writes for longer than `DISK_WAIT`.
+    GaveUp(String),
+    /// Everything is closed.
+    Closed(Closed),
+}
+
+/// What the collector leaves behind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// Items taken.
+    pub items: u64,
+    /// Items the sink has.
+    pub delivered: u64,
+    /// Items that are only in the spool.
+    pub spooled: u64,
+    /// Items in batches the sink refused for good.
+    pub quarantined: u64,
+    /// Records of any kind not delivered.
+    pub undelivered_records: u64,
+    /// Feeds: where, and how many items.
+    pub feeds: Vec<(String, u64)>,
+    /// Feeds that could not be written.
+    pub feed_errors: Vec<String>,
+}

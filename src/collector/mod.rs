@@ -1,0 +1,3 @@
+//! The collector.
+
+pub mod message;

@@ -1,0 +1,3 @@
+//! The courier.
+
+pub mod message;

@@ -1,0 +1,102 @@
+//! What the engine orders from the downloader, and what the downloader answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use url::Url;
+
+use super::transport::Reply;
+use crate::api::failure::Fault;
+use crate::engine::ticket::Tag;
+use crate::plane::Grant;
+use crate::scheduler::job::Job;
+
+/// Orders of the engine.
+#[derive(Debug)]
+pub enum Order {
+    /// Make one attempt. Answered by `Sent`, then by [`Fetched`].
+    Fetch {
+        /// The ticket.
+        tag: Tag,
+        /// The request.
+        job: Arc<Job>,
+        /// Its lease.
+        grant: Grant,
+        /// Whether to tell `Sent`.
+        wants_sent: bool,
+    },
+}
+
+/// Commands that never wait behind orders.
+#[derive(Debug)]
+pub enum Control {
+    /// End this attempt; answered by [`Fetched`] with [`crate::api::failure::FailureKind::Cancelled`].
+    Cancel(Tag),
+    /// End every attempt.
+    CancelAll,
+    /// Own timer: idle clients.
+    Tick,
+}
+
+/// A request went out.
+#[derive(Debug)]
+pub struct Sent {
+    /// Which.
+    pub tag: Tag,
+    /// When.
+    pub at: Instant,
+}
+
+/// An attempt is over.
+#[derive(Debug)]
+pub struct Fetched {
+    /// Which.
+    pub tag: Tag,
+    /// What the middlewares made of it.
+    pub verdict: Verdict,
+    /// The attempt as it was on the wire.
+    pub attempt: Attempt,
+}
+
+/// The attempt as it was on the wire, for report and record.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The status, when there was a response.
+    pub status: Option<u16>,
+    /// The fault, when there was none.
+    pub fault: Option<Fault>,
+    /// When it was sent.
+    pub sent_at: Option<Instant>,
+    /// From send to last byte.
+    pub latency: Duration,
+    /// Header and body bytes received.
+    pub bytes: u64,
+    /// Decoded body bytes, as charged to the window.
+    pub charged: usize,
+    /// `Retry-After`, read.
+    pub retry_after: Option<Duration>,
+}
+
+/// What becomes of an answered or failed attempt.
+#[derive(Debug)]
+pub enum Verdict {
+    /// Give it to the callback.
+    Deliver(Box<Reply>),
+    /// Give it to `failed`.
+    Fail(Fault, Option<Box<Reply>>),
+    /// Make another attempt after this time, at a priority changed by this much.
+    Retry {
+        /// Why, for `retry/reason_count/…`.
+        reason: String,
+        /// How long to wait.
+        after: Duration,
+    },
+    /// Go on to another URL.
+    Redirect {
+        /// The target.
+        to: Url,
+        /// Whether method and body are dropped (RFC 9110, 15.4: 303 always, 301 and 302 after POST).
+        becomes_get: bool,
+    },
+}

@@ -1,0 +1,114 @@
+//! Everything that can happen to the engine, in one list. Facts are past tense, commands imperative.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::actor::Died;
+use crate::settings::Settings;
+use crate::{broker, collector, downloader, parser, reporter, scheduler};
+
+/// What the leaves tell the engine. Each answers an order, so their number is bounded by the window.
+#[derive(Debug)]
+pub enum Fact {
+    /// The scheduler took an offer.
+    Accepted(scheduler::message::Accepted),
+    /// The scheduler has jobs.
+    Ready(scheduler::message::Ready),
+    /// The scheduler gave a hop its place.
+    Paced(Box<scheduler::message::Paced>),
+    /// The broker has a lease.
+    Leased(broker::message::Leased),
+    /// The broker has none.
+    Refused(broker::message::Refused),
+    /// The broker could not renew.
+    RenewFailed(broker::message::RenewFailed),
+    /// The downloader sent a request.
+    Sent(downloader::message::Sent),
+    /// The downloader has an answer or a fault.
+    Fetched(Box<downloader::message::Fetched>),
+    /// A callback wants its effects committed.
+    Part(parser::message::Part),
+    /// A callback is over.
+    Parsed(Box<parser::message::Parsed>),
+    /// The collector has something to say.
+    Collector(collector::message::Fact),
+    /// The reporter has something to say.
+    Reporter(reporter::message::Fact),
+}
+
+/// What must never wait behind facts.
+#[derive(Debug)]
+pub enum Control {
+    /// Stop the job.
+    Stop(StopReason),
+    /// Stop now: skip to persist and exit.
+    Kill,
+    /// An actor ended.
+    Died(Died),
+    /// A link that was full has room.
+    Room(Peer),
+    /// Live settings changed.
+    Settings(Arc<Settings>),
+    /// The engine's own timer.
+    Tick,
+    /// A report has waited long enough for its callback's marks.
+    HoldOver(super::ticket::Tag),
+    /// A limit of the shutdown is over.
+    StepOver(u32),
+}
+
+/// Whom an order could not be given to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Peer {
+    /// The scheduler.
+    Scheduler,
+    /// The broker.
+    Broker,
+    /// The downloader.
+    Downloader,
+    /// One of the parsers.
+    Parser(usize),
+    /// The reporter.
+    Reporter,
+    /// The collector.
+    Collector,
+}
+
+/// Why a job stops before it is finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// A signal.
+    Signal,
+    /// A limit of the settings, by its finish reason: `closespider_itemcount` and the like.
+    Limit(&'static str),
+    /// The spider asked for it.
+    Spider(String),
+    /// The control plane refuses this node.
+    Unauthorized(String),
+    /// The control plane does not know a site or client that a rule names.
+    Misconfigured(String),
+    /// The disk refused writes for too long.
+    DiskFull(String),
+    /// A part of the runtime cannot be kept alive.
+    Internal(String),
+}
+
+/// How a job ended, for the summary and the exit code.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    /// `finished`, `shutdown`, `closespider_…`, or ours.
+    pub reason: String,
+    /// The exit code by the table of the command line.
+    pub code: u8,
+    /// The books at the end.
+    pub books: scheduler::job::Books,
+    /// What delivery left behind.
+    pub delivery: collector::message::Closed,
+    /// The closing stats.
+    pub stats: Map<String, Value>,
+    /// The top reasons of failures: text, count, an example URL.
+    pub failures: Vec<(String, u64, String)>,
+    /// Sentences about what did not balance; empty when all is well.
+    pub imbalances: Vec<String>,
+}

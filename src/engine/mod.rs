@@ -1,0 +1,4 @@
+//! The engine.
+
+pub mod message;
+pub mod ticket;

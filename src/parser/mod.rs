@@ -1,0 +1,3 @@
+//! The parsers.
+
+pub mod message;

@@ -1,0 +1,3 @@
+//! The reporter.
+
+pub mod message;

@@ -1,0 +1,201 @@
+//! What the engine orders from the scheduler, and what the scheduler answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::job::{Books, Job, Outcome, RequestId, SlotKey};
+use super::store::StoreError;
+use crate::engine::ticket::Tag;
+use crate::web::robots::Robots;
+
+/// Orders of the engine.
+#[derive(Debug)]
+pub enum Order {
+    /// Take these requests in. Answered by [`Accepted`] with the same `offer`.
+    Offer {
+        /// The offer's number, rising.
+        offer: u64,
+        /// The requests, ids and seen keys set.
+        jobs: Vec<Job>,
+        /// Whether they come from `start()`: then the start cursor moves by their number.
+        seeds: bool,
+    },
+    /// This many jobs may be out for download at once more than now: a standing credit until used.
+    /// The number replaces the one before. Answered by [`Ready`] at once, and again whenever due jobs use credit.
+    Pull {
+        /// Credits.
+        credits: usize,
+    },
+    /// The request has ended.
+    Settle {
+        /// Which.
+        id: RequestId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The request goes back into the queue: a retry, a refused lease, a redirect to another origin.
+    PutBack {
+        /// The job, changed as needed.
+        job: Box<Job>,
+        /// How long it has to wait at least.
+        delay: Duration,
+    },
+    /// A redirect within its origin asks for a place of its slot; it passes the queue. Answered by [`Paced`].
+    Hop {
+        /// The hop's ticket.
+        tag: Tag,
+        /// The job with its new URL and seen key.
+        job: Box<Job>,
+    },
+    /// A request of the slot went out on the wire: the delay counts from here.
+    Sent {
+        /// The slot.
+        slot: SlotKey,
+        /// When.
+        at: Instant,
+    },
+    /// The slot has a place back: its request was answered, failed or never sent.
+    Freed {
+        /// The slot.
+        slot: SlotKey,
+    },
+}
+
+/// Commands that never wait behind orders.
+#[derive(Debug)]
+pub enum Control {
+    /// Nothing of this scope may go before `until`; the later one holds.
+    Gate {
+        /// What is gated.
+        scope: Scope,
+        /// Until when.
+        until: Instant,
+    },
+    /// The rules of an origin are known: its pages may go, or are forbidden.
+    Robots {
+        /// `scheme://host[:port]`.
+        origin: Arc<str>,
+        /// The rules, or why there are none.
+        rules: RobotsAnswer,
+    },
+    /// Settings that changed while the job runs.
+    Pacing(Pacing),
+    /// Give out no more jobs.
+    Stop,
+    /// The scheduler's own timer.
+    Tick,
+}
+
+/// What a gate holds back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// One host.
+    Slot(SlotKey),
+}
+
+/// What a robots.txt fetch came to.
+#[derive(Debug, Clone)]
+pub enum RobotsAnswer {
+    /// These rules.
+    Rules(Arc<Robots>),
+    /// Not readable: pages of the origin fail with this reason until it is asked for again.
+    Unavailable {
+        /// What went wrong.
+        why: Arc<str>,
+        /// When to ask again.
+        again_in: Duration,
+    },
+}
+
+/// Pacing settings; all but `jitter` can change while the job runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pacing {
+    /// `CONCURRENT_REQUESTS_PER_DOMAIN`.
+    pub per_slot: usize,
+    /// `DOWNLOAD_DELAY`.
+    pub delay: Duration,
+    /// `DOWNLOAD_DELAY_JITTER` where `RANDOMIZE_DOWNLOAD_DELAY` is on, else 0: each delay is taken between
+    /// `delay × (1 − jitter)` and `delay × (1 + jitter)`.
+    pub jitter: f64,
+}
+
+/// Answers an offer.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Which offer.
+    pub offer: u64,
+    /// Queued.
+    pub stored: u64,
+    /// Dropped as duplicates.
+    pub duplicates: u64,
+    /// Dropped as outside the allowed domains.
+    pub offsite: u64,
+    /// Dropped as deeper than `DEPTH_LIMIT`.
+    pub too_deep: u64,
+    /// Dropped as longer than `URLLENGTH_LIMIT`.
+    pub too_long: u64,
+    /// Requests queued or in flight now.
+    pub pending: u64,
+    /// Why the store refused the whole offer, if it did.
+    pub error: Option<StoreError>,
+}
+
+/// Answers a pull: jobs that may go now, and what is left.
+#[derive(Debug)]
+pub struct Ready {
+    /// Jobs, at most as many as there were credits.
+    pub jobs: Vec<Due>,
+    /// The books after these jobs were taken.
+    pub books: Books,
+    /// When the next job is due, if any waits for a time rather than for a place.
+    pub next_due: Option<Instant>,
+    /// The last offer that these numbers include.
+    pub after_offer: u64,
+}
+
+/// A job whose time has come.
+#[derive(Debug)]
+pub struct Due {
+    /// The job.
+    pub job: Box<Job>,
+    /// Its slot; a place of it is taken until `Freed`.
+    pub slot: SlotKey,
+    /// Whether the engine has to tell `Sent`.
+    pub wants_sent: bool,
+    /// Whether it may be fetched. A forbidden one takes no place of its slot.
+    pub verdict: Verdict,
+}
+
+/// Answers a hop.
+#[derive(Debug)]
+pub struct Paced {
+    /// The hop's ticket.
+    pub tag: Tag,
+    /// The job, back.
+    pub job: Box<Job>,
+    /// Its slot; a place is taken when the verdict is [`Verdict::Go`].
+    pub slot: SlotKey,
+    /// Whether the engine has to tell `Sent`.
+    pub wants_sent: bool,
+    /// Whether it may be fetched.
+    pub verdict: Verdict,
+}
+
+/// Whether a job may be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Go,
+    /// robots.txt forbids it.
+    Forbidden,
+    /// robots.txt could not be read.
+    RobotsUnavailable(Arc<str>),
+    /// It was seen before (hops only).
+    Duplicate,
+    /// It leaves the allowed domains (hops only).
+    Offsite,
+    /// Its origin's robots.txt is not known yet: put it back, it waits in the queue (hops only).
+    PutBack,
+}

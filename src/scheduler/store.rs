@@ -1,0 +1,111 @@
+//! The frontier behind the scheduler: what a store must do, and nothing about pacing.
+//!
+//! A store owns every request from the offer to the settle, the seen set, and the books; each method is
+//! one atomic step, and a store that survives a crash gives back what was pulled and not settled. Stores
+//! know no clock (times are passed in, as time since the Unix epoch): when a job may go is the scheduler's business, except for the not-before time a job was
+//! sent back with, which the store keeps with it.
+
+use std::time::Duration;
+
+use super::job::{Books, Job, Outcome, RequestId, SlotKey};
+
+/// A frontier store.
+pub trait Store: Send {
+    /// Takes jobs in: drops what was seen before (unless the request passes the filter) and what the same
+    /// parent offered before under the same id, queues the rest.
+    ///
+    /// # Errors
+    /// When the store cannot write; then none of the batch was taken.
+    fn offer(&mut self, jobs: Vec<Job>) -> Result<Offered, StoreError>;
+
+    /// Takes the slot's next job that is due at `now`: highest priority first, oldest first within one.
+    /// The job counts as pending until it is settled or put back.
+    ///
+    /// # Errors
+    /// When the store cannot read.
+    fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError>;
+
+    /// Puts a pulled job back, to go at `not_before` at the earliest; `job` replaces what was stored
+    /// (attempts, URL after a redirect, priority).
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError>;
+
+    /// Marks a key as seen; false when it was seen before. For redirect targets.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError>;
+
+    /// Ends a pulled job. Settling twice, or settling an unknown id, changes nothing and answers false.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn settle(&mut self, id: RequestId, outcome: Outcome) -> Result<bool, StoreError>;
+
+    /// The books.
+    fn books(&self) -> Books;
+
+    /// Slots that hold a queued job, each with its earliest not-before time.
+    fn slots(&self) -> Vec<(SlotKey, Duration)>;
+
+    /// Bytes held in memory.
+    fn weight(&self) -> usize;
+
+    /// How many start requests were accepted, in order: where `start()` goes on after a restart.
+    fn start_cursor(&self) -> u64;
+
+    /// Moves the start cursor forward.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn advance_start(&mut self, to: u64) -> Result<(), StoreError>;
+
+    /// Jobs pulled and neither settled nor put back: after a crash they go back into the queue.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn recover(&mut self) -> Result<u64, StoreError>;
+}
+
+/// What an offer came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offered {
+    /// Queued.
+    pub stored: u64,
+    /// Dropped as seen before.
+    pub duplicates: u64,
+    /// Offered before by the same parent: nothing to do.
+    pub repeated: u64,
+}
+
+/// What a slot gave.
+#[derive(Debug)]
+pub enum Pulled {
+    /// A job that may go now.
+    Job(Box<Job>),
+    /// The slot's earliest job may go then.
+    NotBefore(Duration),
+    /// The slot is empty.
+    Empty,
+}
+
+/// A store that cannot go on.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The frontier is at its bound and nothing can be spilled.
+    #[error(
+        "the frontier holds {held} bytes of at most {bound} (FRONTIER_MAX_BYTES); raise it or let the spider follow fewer links"
+    )]
+    Full {
+        /// Bytes held.
+        held: usize,
+        /// The bound.
+        bound: usize,
+    },
+    /// Reading or writing failed.
+    #[error("the frontier cannot be used: {0}")]
+    Io(String),
+}

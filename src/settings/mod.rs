@@ -1,0 +1,4 @@
+//! tmp
+/// Settings.
+#[derive(Debug, Clone)]
+pub struct Settings;

@@ -1,0 +1,4 @@
+//! tmp
+/// Rules.
+#[derive(Debug)]
+pub struct Robots;
