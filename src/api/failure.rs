@@ -1,6 +1,14 @@
 //! Why a request gave no usable response: one kind for every way, and the text a person reads.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::request::Request;
+use super::response::Response;
+use crate::parser::message::Marks;
+use crate::scheduler::job::Job;
 
 /// Every way a request can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +62,8 @@ pub enum FailureKind {
     LeaseLost,
     /// A middleware refused the request or failed.
     Middleware,
+    /// The callback returned an error, panicked, or did not end in time.
+    Callback,
     /// The job stopped first.
     Cancelled,
     /// A part of the runtime failed while it held the request.
@@ -89,6 +99,7 @@ impl FailureKind {
             Self::LeaseRefused => "lease_refused",
             Self::LeaseLost => "lease_lost",
             Self::Middleware => "middleware",
+            Self::Callback => "callback",
             Self::Cancelled => "cancelled",
             Self::Internal => "internal",
         }
@@ -115,6 +126,7 @@ impl FailureKind {
             | Self::LeaseUnavailable
             | Self::LeaseRefused
             | Self::Middleware => "IgnoreRequest",
+            Self::Callback => "SpiderError",
             Self::Internal => "InternalError",
         }
     }
@@ -188,5 +200,71 @@ impl Fault {
     #[must_use]
     pub fn record_text(&self) -> String {
         format!("{}: {}", self.kind.error_class(), self.message)
+    }
+}
+
+/// A request that failed for good, in the hands of `failed`.
+#[derive(Clone)]
+pub struct Failure {
+    job: Arc<Job>,
+    fault: Fault,
+    response: Option<Response>,
+    marks: Rc<RefCell<Marks>>,
+}
+
+impl Failure {
+    pub(crate) fn new(job: Arc<Job>, fault: Fault, response: Option<Response>, marks: Rc<RefCell<Marks>>) -> Self {
+        Self { job, fault, response, marks }
+    }
+
+    /// Which way it failed.
+    #[must_use]
+    pub fn kind(&self) -> FailureKind {
+        self.fault.kind
+    }
+
+    /// What a person reads.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.fault.message
+    }
+
+    /// The request.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.job.request
+    }
+
+    /// The response, where the failure is a status.
+    #[must_use]
+    pub fn response(&self) -> Option<&Response> {
+        self.response.as_ref()
+    }
+
+    /// Attempts made, all hops included.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.job.attempts
+    }
+
+    /// Adds a marker to the attempt's lease report.
+    pub fn mark(&self, marker: impl Into<String>) {
+        self.marks.borrow_mut().markers.push(marker.into());
+    }
+
+    /// Sets the site's own code in the attempt's lease report.
+    pub fn business_code(&self, code: impl Into<String>) {
+        self.marks.borrow_mut().business_code = Some(code.into());
+    }
+
+    /// Sets the callback's judgement in the attempt's lease report.
+    pub fn outcome_hint(&self, hint: impl Into<String>) {
+        self.marks.borrow_mut().outcome_hint = Some(hint.into());
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure").field("fault", &self.fault).field("url", &self.job.url().as_str()).finish_non_exhaustive()
     }
 }

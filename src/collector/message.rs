@@ -9,7 +9,7 @@ use crate::scheduler::job::{Outcome, RequestId};
 #[derive(Debug)]
 pub enum Order {
     /// Keep this group: all of it or nothing survives a crash. Answered by `Kept`.
-    Group(Group),
+    Group(std::sync::Arc<Group>),
 }
 
 /// One atomic group of records.
@@ -17,6 +17,8 @@ pub enum Order {
 pub struct Group {
     /// The ticket that waits for it.
     pub tag: Tag,
+    /// Which group of that ticket, from 0: a group that is ordered twice is written once.
+    pub part: u32,
     /// Items as JSON objects in wire text form, without `_ts`.
     pub items: Vec<String>,
     /// Request records in wire text form.
@@ -53,7 +55,7 @@ pub enum Control {
 #[derive(Debug)]
 pub enum Fact {
     /// These groups are written and survive a `kill -9`.
-    Kept(Vec<Tag>),
+    Kept(Vec<(Tag, u32)>),
     /// The spool is at its bound, or the disk refuses writes: nothing is kept until it is not.
     Blocked {
         /// What a person reads.

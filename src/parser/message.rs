@@ -21,7 +21,7 @@ pub enum Order {
         /// Its request.
         job: Arc<Job>,
         /// The answer.
-        reply: Box<Reply>,
+        reply: Arc<Reply>,
         /// The attempt on the wire.
         attempt: Attempt,
     },
@@ -34,7 +34,7 @@ pub enum Order {
         /// Why.
         fault: Fault,
         /// The answer, where the failure is a status.
-        reply: Option<Box<Reply>>,
+        reply: Option<Arc<Reply>>,
         /// The attempt on the wire, if one was made.
         attempt: Option<Attempt>,
     },

@@ -107,6 +107,9 @@ impl Books {
 }
 
 impl RequestId {
+    /// The parent of requests that `idle` makes.
+    pub const IDLE: Self = Self(0x1d1e);
+
     /// The id of a request made by `parent` (a start request: `None`) as its `index`-th.
     #[must_use]
     pub fn child(parent: Option<Self>, index: u64) -> Self {

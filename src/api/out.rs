@@ -1,0 +1,326 @@
+//! Where a callback puts what it makes: requests and items, committed together when it ends well.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+use serde::Serialize;
+use tokio::time::Instant;
+use url::Url;
+
+use super::context::Context;
+use super::request::{Request, RequestError};
+use super::response::Response;
+use super::spider::Spider;
+use super::stats::Stats;
+use crate::apcloudy::text::to_text_counting;
+use crate::scheduler::job::{Job, RequestId};
+use crate::web::key::seen_key;
+
+/// Requests handed over by `send` in `start` at once: few enough to stay small, enough to be cheap.
+const SEED_CHUNK: usize = 128;
+/// A request sent by `start` waits at most this long for others to go with it.
+const SEED_WAIT: Duration = Duration::from_millis(10);
+
+/// Collects the requests and items of one callback.
+pub struct Out<S: Spider> {
+    core: OutCore,
+    spider: PhantomData<fn() -> S>,
+}
+
+/// An effect that was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OutError {
+    /// The request cannot be made.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// The callback holds too much that is not committed.
+    #[error("a callback may hold at most {limit} requests and items (CALLBACK_MAX_EFFECTS); commit them with `out.flush().await` or push with `out.send(request).await`")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// A commit did not come about.
+    #[error("what the callback made so far could not be committed: {0}")]
+    Commit(String),
+}
+
+/// The way from a callback to the engine, for commits before its end.
+pub(crate) trait Port {
+    /// Commits a part; resolves when it is kept and there is room for more.
+    fn commit(&self, jobs: Vec<Job>, items: Vec<ItemText>) -> LocalBoxFuture<'static, Result<(), String>>;
+}
+
+/// An item as its callback gave it.
+#[derive(Debug)]
+pub(crate) enum ItemText {
+    /// A JSON object in wire text form.
+    Object(String),
+    /// Not an object, or not serialisable: why.
+    Broken(String),
+}
+
+/// Which requests a callback makes children of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// `start`: leave out the first `skip`.
+    Start { skip: u64 },
+    /// `idle`: its `made`-th and later requests.
+    Idle { made: u64 },
+    /// A page or failure.
+    Page,
+}
+
+/// The untyped part of [`Out`].
+pub(crate) struct OutCore {
+    pub(crate) origin: Origin,
+    pub(crate) parent: Option<Arc<Job>>,
+    pub(crate) context: Context,
+    port: Rc<dyn Port>,
+    limit: usize,
+    depth_priority: i32,
+    requests: Vec<Request>,
+    items: Vec<ItemText>,
+    next_index: u64,
+    parent_url: Option<Arc<str>>,
+    /// The first effect that was refused where no error could be returned.
+    refused: Option<OutError>,
+    /// How many effects are not committed, visible from outside even if the callback panics.
+    held: Rc<Cell<u64>>,
+    last_commit: Instant,
+}
+
+impl<S: Spider> Out<S> {
+    pub(crate) fn new(core: OutCore) -> Self {
+        Self { core, spider: PhantomData }
+    }
+
+    pub(crate) fn into_core(self) -> OutCore {
+        self.core
+    }
+
+    /// Adds a GET request.
+    ///
+    /// # Errors
+    /// When `url` is not absolute, or the callback holds too much (see [`Out::flush`]).
+    pub fn get(&mut self, url: &str, step: S::Step) -> Result<&mut Request, OutError> {
+        let request = Request::get(url, &step)?;
+        self.core.push(request)
+    }
+
+    /// Adds a GET request for a link found on a page.
+    ///
+    /// # Errors
+    /// When the two do not join, or the callback holds too much.
+    pub fn link(&mut self, response: &Response, href: &str, step: S::Step) -> Result<&mut Request, OutError> {
+        let url = response.join(href).map_err(|e| RequestError::Url { url: href.to_owned(), reason: e.to_string() })?;
+        let request = Request::to_url(url, &step)?;
+        self.core.push(request)
+    }
+
+    /// Adds any request.
+    ///
+    /// # Errors
+    /// When the callback holds too much.
+    pub fn request(&mut self, request: Request) -> Result<&mut Request, OutError> {
+        self.core.push(request)
+    }
+
+    /// Follows what a CSS selector finds: the `href` (or `src`) of its elements, or its `::attr()` and
+    /// `::text` values. Addresses that are not `http` or `https`, or do not parse, are left out and counted
+    /// (`links/skipped`). Answers how many requests were added.
+    pub fn follow(&mut self, response: &Response, selector: &str, mut step: impl FnMut(&Url) -> S::Step) -> usize {
+        let mut added = 0;
+        let selection = response.css(selector);
+        for href in super::links::hrefs(&selection) {
+            match response.join(&href) {
+                Ok(url) if matches!(url.scheme(), "http" | "https") => {
+                    let step = step(&url);
+                    let pushed = Request::to_url(url, &step).map_err(OutError::from).and_then(|request| self.core.push(request).map(|_| ()));
+                    match pushed {
+                        Ok(()) => added += 1,
+                        Err(error) => self.core.refuse(error),
+                    }
+                }
+                _ => self.core.context.stats().inc("links/skipped"),
+            }
+        }
+        added
+    }
+
+    /// Adds an item. What does not serialise to a JSON object is an item error: counted (`item_error_count`),
+    /// logged with the step, and nothing else is lost.
+    pub fn item(&mut self, item: S::Item) {
+        self.core.item(&item);
+    }
+
+    /// Adds a request and commits when enough have gathered: in `start` this suspends while the frontier has
+    /// enough, in a callback while it has no room.
+    ///
+    /// # Errors
+    /// When the job stops meanwhile.
+    pub async fn send(&mut self, request: Request) -> Result<(), OutError> {
+        let core = &mut self.core;
+        core.requests.push(request);
+        core.note_held();
+        let due = match core.origin {
+            Origin::Start { .. } => core.requests.len() >= SEED_CHUNK || core.last_commit.elapsed() >= SEED_WAIT,
+            _ => core.requests.len() + core.items.len() >= (core.limit / 2).max(1),
+        };
+        if due { core.commit().await } else { Ok(()) }
+    }
+
+    /// Commits what was made so far and waits for room. What is committed stays, even if the callback fails later.
+    ///
+    /// # Errors
+    /// When the job stops meanwhile.
+    pub async fn flush(&mut self) -> Result<(), OutError> {
+        self.core.commit().await
+    }
+
+    /// The job's surroundings.
+    #[must_use]
+    pub fn context(&self) -> &Context {
+        &self.core.context
+    }
+
+    /// The job's stats.
+    #[must_use]
+    pub fn stats(&self) -> &Stats {
+        self.core.context.stats()
+    }
+}
+
+impl OutCore {
+    pub(crate) fn new(
+        origin: Origin,
+        parent: Option<Arc<Job>>,
+        context: Context,
+        port: Rc<dyn Port>,
+        limit: usize,
+        depth_priority: i32,
+        held: Rc<Cell<u64>>,
+    ) -> Self {
+        let next_index = if let Origin::Idle { made } = origin { made } else { 0 };
+        Self {
+            origin,
+            parent,
+            context,
+            port,
+            limit,
+            depth_priority,
+            requests: Vec::new(),
+            items: Vec::new(),
+            next_index,
+            parent_url: None,
+            refused: None,
+            held,
+            last_commit: Instant::now(),
+        }
+    }
+
+    /// Takes out what is not committed: jobs with ids and seen keys, and items.
+    pub(crate) fn take(&mut self) -> (Vec<Job>, Vec<ItemText>) {
+        let requests = std::mem::take(&mut self.requests);
+        let jobs = requests.into_iter().filter_map(|request| self.job(request)).collect();
+        self.held.set(0);
+        (jobs, std::mem::take(&mut self.items))
+    }
+
+    pub(crate) fn take_refused(&mut self) -> Option<OutError> {
+        self.refused.take()
+    }
+
+    fn push(&mut self, request: Request) -> Result<&mut Request, OutError> {
+        if self.requests.len() + self.items.len() >= self.limit {
+            return Err(OutError::TooMany { limit: self.limit });
+        }
+        self.requests.push(request);
+        self.note_held();
+        self.requests.last_mut().ok_or(OutError::TooMany { limit: self.limit })
+    }
+
+    fn item(&mut self, item: &impl Serialize) {
+        if self.requests.len() + self.items.len() >= self.limit {
+            self.refuse(OutError::TooMany { limit: self.limit });
+            return;
+        }
+        let text = match to_text_counting(item) {
+            Ok((text, non_finite)) => {
+                if non_finite > 0 {
+                    self.context.stats().add("item_nonfinite_count", i64::from(non_finite));
+                }
+                if text.starts_with('{') { ItemText::Object(text) } else { ItemText::Broken(format!("an item must serialise to a JSON object, this one is {}", kind_of(&text))) }
+            }
+            Err(error) => ItemText::Broken(error.to_string()),
+        };
+        self.items.push(text);
+        self.note_held();
+    }
+
+    fn refuse(&mut self, error: OutError) {
+        self.refused.get_or_insert(error);
+    }
+
+    fn note_held(&self) {
+        self.held.set((self.requests.len() + self.items.len()) as u64);
+    }
+
+    async fn commit(&mut self) -> Result<(), OutError> {
+        let (jobs, items) = self.take();
+        self.last_commit = Instant::now();
+        if jobs.is_empty() && items.is_empty() {
+            return Ok(());
+        }
+        let done = self.port.commit(jobs, items).await;
+        self.last_commit = Instant::now();
+        done.map_err(OutError::Commit)
+    }
+
+    /// Gives a request its place in the job; `None` for a start request that an earlier run has.
+    fn job(&mut self, mut request: Request) -> Option<Job> {
+        let index = self.next_index;
+        self.next_index += 1;
+        let (parent, depth) = match self.origin {
+            Origin::Start { skip } if index < skip => return None,
+            Origin::Start { .. } => (None, 0),
+            Origin::Idle { .. } => (Some(RequestId::IDLE), 0),
+            Origin::Page => (self.parent.as_ref().map(|p| p.id), self.parent.as_ref().map_or(0, |p| p.depth + 1)),
+        };
+        if self.depth_priority != 0 {
+            let depth = i32::try_from(depth).unwrap_or(i32::MAX);
+            let priority = request.priority_value().saturating_sub(depth.saturating_mul(self.depth_priority));
+            request.priority(priority);
+        }
+        let key = seen_key(request.method(), request.url(), request.body_bytes());
+        let mut job = Job::page(RequestId::child(parent, index), key, request);
+        job.parent = parent;
+        job.depth = depth;
+        if let Some(page) = &self.parent {
+            job.parent_url = Some(self.parent_url.get_or_insert_with(|| Arc::from(page.url().as_str())).clone());
+        }
+        Some(job)
+    }
+}
+
+impl<S: Spider> fmt::Debug for Out<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Out").field("requests", &self.core.requests.len()).field("items", &self.core.items.len()).finish_non_exhaustive()
+    }
+}
+
+fn kind_of(text: &str) -> &'static str {
+    match text.as_bytes().first() {
+        Some(b'[') => "an array",
+        Some(b'"') => "a string",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}
+

@@ -1,0 +1,240 @@
+//! A response in the hands of a callback.
+//!
+//! Text and tree are made on first use and kept: a page whose callback asks for neither costs neither.
+
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use encoding_rs::Encoding;
+use http::{HeaderMap, StatusCode, Version};
+use serde::de::DeserializeOwned;
+use url::Url;
+
+use super::links::{Link, extract_links};
+use super::request::Request;
+use super::selector::{Page, Selection, SelectorError};
+use crate::downloader::transport::{BodyFlags, Reply};
+use crate::parser::message::Marks;
+use crate::scheduler::job::Job;
+use crate::web::charset;
+
+/// A response: status, headers, body, and what can be read from them. Cloning shares it.
+#[derive(Clone)]
+pub struct Response(Rc<Inner>);
+
+struct Inner {
+    job: Arc<Job>,
+    reply: Arc<Reply>,
+    latency: Duration,
+    marks: Rc<RefCell<Marks>>,
+    text: OnceCell<(Option<String>, &'static Encoding)>,
+    page: OnceCell<Page>,
+    base: OnceCell<Url>,
+}
+
+/// A body that is not what the callback took it for.
+#[derive(Debug, thiserror::Error)]
+#[error("the body of {url} is not the JSON that was expected: {source}")]
+pub struct JsonError {
+    url: String,
+    source: serde_json::Error,
+}
+
+impl Response {
+    pub(crate) fn new(job: Arc<Job>, reply: Arc<Reply>, latency: Duration, marks: Rc<RefCell<Marks>>) -> Self {
+        Self(Rc::new(Inner { job, reply, latency, marks, text: OnceCell::new(), page: OnceCell::new(), base: OnceCell::new() }))
+    }
+
+    /// The URL that answered: the last one of a redirect chain.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        self.0.job.request.url()
+    }
+
+    /// The request, with the URL that answered.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.0.job.request
+    }
+
+    /// The first URL of a redirect chain; the response's own without one.
+    #[must_use]
+    pub fn requested_url(&self) -> &str {
+        self.0.job.first_url.as_deref().unwrap_or_else(|| self.url().as_str())
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.reply.status
+    }
+
+    /// The headers as received.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.reply.headers
+    }
+
+    /// One header as text; `None` without it or when it is not visible ASCII.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.reply.headers.get(name)?.to_str().ok()
+    }
+
+    /// The protocol version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.reply.version
+    }
+
+    /// The body, content coding removed.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.0.reply.body
+    }
+
+    /// What was odd about the body.
+    #[must_use]
+    pub fn flags(&self) -> BodyFlags {
+        self.0.reply.flags
+    }
+
+    /// From send to last byte.
+    #[must_use]
+    pub fn latency(&self) -> Duration {
+        self.0.latency
+    }
+
+    /// Links from a start request.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.0.job.depth
+    }
+
+    /// The body as text, by the order of browsers: byte order mark, `Content-Type`, declaration in the
+    /// document, UTF-8 if valid, detection. Never fails: what does not decode becomes U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match &self.decoded().0 {
+            Some(text) => text,
+            // `None` says that the body, less a byte order mark, is its own text.
+            None => {
+                let body: &[u8] = &self.0.reply.body;
+                std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The encoding the text was read with.
+    #[must_use]
+    pub fn encoding(&self) -> &'static str {
+        self.decoded().1.name()
+    }
+
+    /// Selects by CSS; `::text` and `::attr(name)` as in Scrapy. A selector that does not parse fails the
+    /// callback when it ends; use [`Response::try_css`] for selectors that come from outside.
+    #[must_use]
+    pub fn css(&self, selector: &str) -> Selection<'_> {
+        self.page().css(selector)
+    }
+
+    /// Selects by CSS.
+    ///
+    /// # Errors
+    /// When the selector does not parse.
+    pub fn try_css(&self, selector: &str) -> Result<Selection<'_>, SelectorError> {
+        self.page().try_css(selector)
+    }
+
+    /// Matches of a regular expression in the text: its groups, or the whole match without any.
+    #[must_use]
+    pub fn re(&self, pattern: &str) -> Vec<String> {
+        self.page().re(self.text(), pattern)
+    }
+
+    /// The first match of a regular expression in the text.
+    #[must_use]
+    pub fn re_first(&self, pattern: &str) -> Option<String> {
+        self.page().re_first(self.text(), pattern)
+    }
+
+    /// Reads the body as JSON.
+    ///
+    /// # Errors
+    /// When it is none, or not of this shape.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
+        serde_json::from_str(self.text()).map_err(|source| JsonError { url: self.url().to_string(), source })
+    }
+
+    /// The links of the page, absolute, in document order, each once.
+    #[must_use]
+    pub fn links(&self) -> Vec<Link> {
+        extract_links(self.page(), self.url())
+    }
+
+    /// What relative URLs on the page are relative to: `<base href>` if there is one.
+    #[must_use]
+    pub fn base_url(&self) -> &Url {
+        self.0.base.get_or_init(|| super::links::base_url(self.page(), self.url()))
+    }
+
+    /// An absolute URL from one found on the page.
+    ///
+    /// # Errors
+    /// When the two do not join.
+    pub fn join(&self, href: &str) -> Result<Url, url::ParseError> {
+        self.base_url().join(href.trim_matches([' ', '\t', '\n', '\r', '\x0c']))
+    }
+
+    /// Adds a marker to the attempt's lease report.
+    pub fn mark(&self, marker: impl Into<String>) {
+        self.0.marks.borrow_mut().markers.push(marker.into());
+    }
+
+    /// Sets the site's own code in the attempt's lease report.
+    pub fn business_code(&self, code: impl Into<String>) {
+        self.0.marks.borrow_mut().business_code = Some(code.into());
+    }
+
+    /// Sets the callback's judgement in the attempt's lease report.
+    pub fn outcome_hint(&self, hint: impl Into<String>) {
+        self.0.marks.borrow_mut().outcome_hint = Some(hint.into());
+    }
+
+    /// The page's tree, built on the first call.
+    #[must_use]
+    pub fn page(&self) -> &Page {
+        self.0.page.get_or_init(|| Page::parse(self.text()))
+    }
+
+    pub(crate) fn job(&self) -> &Arc<Job> {
+        &self.0.job
+    }
+
+    /// Selector errors of calls that cannot return one.
+    pub(crate) fn take_selector_errors(&self) -> Vec<SelectorError> {
+        self.0.page.get().map(Page::take_errors).unwrap_or_default()
+    }
+
+    fn decoded(&self) -> &(Option<String>, &'static Encoding) {
+        self.0.text.get_or_init(|| {
+            let content_type = self.0.reply.headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+            let tld = self.url().domain().and_then(|d| d.rsplit('.').next());
+            match charset::decode(&self.0.reply.body, content_type, tld) {
+                (Cow::Borrowed(_), encoding) => (None, encoding),
+                (Cow::Owned(text), encoding) => (Some(text), encoding),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("status", &self.status().as_u16()).field("url", &self.url().as_str()).finish_non_exhaustive()
+    }
+}
