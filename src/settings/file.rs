@@ -252,7 +252,11 @@ impl<'de> serde::Deserialize<'de> for JsonEntries {
 fn parse_json(text: &str) -> Result<Vec<Entry>, Fault> {
     let JsonEntries(entries) = serde_json::from_str(text).map_err(|error| {
         let shown = error.to_string();
-        let message = shown.split(" at line ").next().unwrap_or("not JSON").to_owned();
+        let message = shown
+            .split(" at line ")
+            .next()
+            .unwrap_or("not JSON")
+            .to_owned();
         Fault {
             place: (error.line() > 0).then(|| (error.line(), error.column())),
             message,
@@ -291,10 +295,18 @@ mod tests {
         let expected = vec![
             ("Z".to_owned(), json!(16)),
             ("a".to_owned(), json!(0.5)),
-            ("FEEDS".to_owned(), json!({"b.x": {"format": "x"}, "a.x": {}})),
+            (
+                "FEEDS".to_owned(),
+                json!({"b.x": {"format": "x"}, "a.x": {}}),
+            ),
             ("L".to_owned(), json!([1, "two", false])),
         ];
-        for (name, text) in [("s.toml", toml), ("s.yaml", yaml), ("s.YML", yaml), ("s.json", json)] {
+        for (name, text) in [
+            ("s.toml", toml),
+            ("s.yaml", yaml),
+            ("s.YML", yaml),
+            ("s.json", json),
+        ] {
             let found = values(name, text);
             assert_eq!(found, expected, "{name}");
             let feeds: Vec<&String> = found[2].1.as_object().unwrap().keys().collect();
@@ -305,7 +317,10 @@ mod tests {
     #[test]
     fn a_toml_key_knows_its_line() {
         let entries = parse(Path::new("s.toml"), "A = 1\n\n  B = 2\n[[L]]\nx = 1\n").unwrap();
-        let lines: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
+        let lines: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.line))
+            .collect();
         assert_eq!(lines, [("A", Some(1)), ("B", Some(3)), ("L", Some(4))]);
     }
 
@@ -331,7 +346,12 @@ mod tests {
 
     #[test]
     fn an_empty_file_has_no_settings() {
-        for (name, text) in [("s.toml", ""), ("s.yaml", ""), ("s.yaml", "# none\n"), ("s.json", "{}")] {
+        for (name, text) in [
+            ("s.toml", ""),
+            ("s.yaml", ""),
+            ("s.yaml", "# none\n"),
+            ("s.json", "{}"),
+        ] {
             assert_eq!(values(name, text), [], "{name} {text:?}");
         }
     }

@@ -187,7 +187,9 @@ impl Layers {
         let layer = self.layers.entry(Rank::CommandLine).or_default();
         match pair.split_once('=') {
             Some((name, text)) => {
-                layer.put(name.trim(), Source::CommandLine, |key| (key.from_text)(text));
+                layer.put(name.trim(), Source::CommandLine, |key| {
+                    (key.from_text)(text)
+                });
             }
             None => layer.errors.push(SettingsError::NotAPair {
                 given: name_or_placeholder(pair),

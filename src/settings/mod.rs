@@ -32,3 +32,6 @@ pub use value::{
     Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
     ProgressStyle, UnmatchedLease,
 };
+
+#[cfg(test)]
+mod tests;

@@ -106,9 +106,19 @@ impl fmt::Display for Resolved {
         let rows: Vec<(&str, String, String)> = self
             .origins
             .iter()
-            .map(|origin| (origin.key.name(), origin.value_text(), origin.source.to_string()))
+            .map(|origin| {
+                (
+                    origin.key.name(),
+                    origin.value_text(),
+                    origin.source.to_string(),
+                )
+            })
             .collect();
-        let names = rows.iter().map(|(name, _, _)| name.len()).max().unwrap_or(0);
+        let names = rows
+            .iter()
+            .map(|(name, _, _)| name.len())
+            .max()
+            .unwrap_or(0);
         // Long values push their own source aside and leave the other columns in place.
         let values = rows
             .iter()

@@ -352,6 +352,8 @@ impl Rule for OptionalPath {
 /// One of a few names; case counts.
 pub(crate) struct Choice<T: 'static> {
     pub(crate) of: &'static [(&'static str, T)],
+    /// What to add to the names in a message, for values that people will try; empty: nothing.
+    pub(crate) note: &'static str,
 }
 
 impl<T: Clone> Rule for Choice<T> {
@@ -374,7 +376,7 @@ impl<T: Clone> Rule for Choice<T> {
             .iter()
             .map(|(name, _)| format!("{name:?}"))
             .collect();
-        names.join(", ")
+        names.join(", ") + self.note
     }
 }
 

@@ -123,7 +123,7 @@ settings_table! {
         "FEEDS" Restart feeds: Vec<Feed> = FeedTable, json!({});
         /// Encoding of feeds; empty: JSON escapes every character outside ASCII.
         "FEED_EXPORT_ENCODING" Restart feed_export_encoding: FeedEncoding = Choice {
-            of: &[("", FeedEncoding::AsciiEscaped), ("utf-8", FeedEncoding::Utf8)] }, json!("");
+            of: &[("", FeedEncoding::AsciiEscaped), ("utf-8", FeedEncoding::Utf8)], note: "" }, json!("");
         /// Fields that are exported, in this order; empty: all.
         "FEED_EXPORT_FIELDS" Restart feed_export_fields: Vec<String> = Words, json!([]);
         /// Write a feed that has no items.
@@ -149,7 +149,7 @@ settings_table! {
     }
     "Logs and progress" {
         /// Least level that is logged.
-        "LOG_LEVEL" Live log_level: LogLevel = Choice { of: LogLevel::ALL }, json!("INFO");
+        "LOG_LEVEL" Live log_level: LogLevel = Choice { of: LogLevel::ALL, note: "" }, json!("INFO");
         /// File for the log, instead of standard error.
         "LOG_FILE" Restart log_file: Option<PathBuf> = OptionalPath, json!(null);
         /// Append to `LOG_FILE`; false: begin it anew.
@@ -158,7 +158,7 @@ settings_table! {
         "LOG_ENABLED" Restart log_enabled: bool = Flag, json!(true);
         /// Form of a log line.
         "LOG_FORMAT" Restart log_format: LogFormat = Choice {
-            of: &[("text", LogFormat::Text), ("json", LogFormat::Json)] }, json!("text");
+            of: &[("text", LogFormat::Text), ("json", LogFormat::Json)], note: "" }, json!("text");
         /// Log what a spider prints to standard output.
         "LOG_STDOUT" Restart log_stdout: bool = Flag, json!(true);
         /// Time between two lines with pages and items per minute; 0: none.
@@ -168,7 +168,7 @@ settings_table! {
         /// Progress on standard error: a bar on a terminal (`auto`), `bar`, `lines` or `off`.
         "PROGRESS" Restart progress: ProgressStyle = Choice {
             of: &[("auto", ProgressStyle::Auto), ("bar", ProgressStyle::Bar),
-                  ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)] }, json!("auto");
+                  ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)], note: "" }, json!("auto");
     }
     "The job and its state" {
         /// Directory that keeps everything to resume the job; not set: the queue is lost with the process.
@@ -178,7 +178,8 @@ settings_table! {
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
         /// Where the queue lives without a `JOBDIR`.
-        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)] }, json!("memory");
+        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)],
+            note: " (a redis:// URL is not supported by this version: remove it, a JOBDIR keeps the queue on disk)" }, json!("memory");
         /// Memory for the queue; full, seeds stop first, then it spills to disk.
         "FRONTIER_MAX_BYTES" Restart frontier_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
     }
@@ -201,7 +202,7 @@ settings_table! {
         "LEASE_GIVE_UP" Restart lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches: `refuse` or `anonymous`. Only with a real control plane.
         "LEASE_UNMATCHED" Restart lease_unmatched: UnmatchedLease = Choice {
-            of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)] }, json!("refuse");
+            of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)], note: "" }, json!("refuse");
         /// File with sites, clients and identities for the embedded control plane; not set: one anonymous identity per host.
         "IDENTITIES" Restart identities: Option<PathBuf> = OptionalPath, json!(null);
         /// Time a report waits for the marks of its callback.
