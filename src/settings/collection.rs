@@ -30,7 +30,7 @@ impl Rule for Words {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         list_from_text(text, |word| Value::from(word))
     }
 
@@ -64,7 +64,7 @@ impl Rule for Codes {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         list_from_text(text, |word| {
             word.parse::<i64>()
                 .map_or_else(|_| Value::from(word), Value::from)
@@ -116,7 +116,7 @@ impl Rule for HeaderTable {
         Ok(headers)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         structure_from_text(text)
     }
 
@@ -153,7 +153,7 @@ impl Rule for Components {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         structure_from_text(text)
     }
 
@@ -183,7 +183,7 @@ impl Rule for FeedTable {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         structure_from_text(text)
     }
 
@@ -248,7 +248,7 @@ impl Rule for LeaseRules {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         structure_from_text(text)
     }
 

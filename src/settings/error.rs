@@ -82,11 +82,11 @@ pub enum SettingsError {
         /// The first key.
         first: &'static str,
         /// Where its value comes from.
-        first_origin: Source,
+        first_origin: Box<Source>,
         /// The second key.
         second: &'static str,
         /// Where its value comes from.
-        second_origin: Source,
+        second_origin: Box<Source>,
         /// What is wrong and what is allowed.
         why: String,
     },

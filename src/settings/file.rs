@@ -1,16 +1,17 @@
 //! Settings files: TOML, YAML or JSON by ending, read into keys and values with their lines.
 //!
-//! Keys keep their case and values their types; nothing is merged or interpreted here. The file is
-//! the user's own, so YAML aliases are expanded without a limit beyond the size of the file.
+//! Keys keep their case and values their types; nothing is merged or interpreted here. A repeated
+//! key is an error in every format. Size and depth are bounded, as a file may change while it is
+//! watched.
 
 use std::path::Path;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 use toml::de::{DeTable, DeValue};
-use yaml_rust2::{Yaml, YamlLoader};
 
 use super::error::SettingsError;
 use super::redact::redact_text;
+use super::yaml;
 
 /// Largest settings file that is read: 4 MiB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -46,7 +47,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Vec<SettingsE
     let ending = path.extension().and_then(|ending| ending.to_str());
     let parsed = match ending.map(str::to_ascii_lowercase).as_deref() {
         Some("toml") => parse_toml(text),
-        Some("yaml" | "yml") => parse_yaml(text).map_err(|fault| vec![fault]),
+        Some("yaml" | "yml") => yaml::parse(text).map_err(|fault| vec![fault]),
         Some("json") => parse_json(text).map_err(|fault| vec![fault]),
         _ => {
             return Err(vec![SettingsError::UnknownFormat {
@@ -76,13 +77,13 @@ pub(crate) fn inline_toml(text: &str) -> Option<Value> {
 }
 
 /// A syntax error: line and column from 1, if known, and the parser's words.
-struct Fault {
-    place: Option<(usize, usize)>,
-    message: String,
+pub(crate) struct Fault {
+    pub(crate) place: Option<(usize, usize)>,
+    pub(crate) message: String,
 }
 
 impl Fault {
-    fn not_a_table(found: &str) -> Self {
+    pub(crate) fn not_a_table(found: &str) -> Self {
         Self {
             place: None,
             message: format!("found {found} at the top; allowed: a table of settings"),
@@ -157,65 +158,6 @@ fn place_of(text: &str, position: usize) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let column = before.get(line_start..).unwrap_or("").chars().count() + 1;
     (line, column)
-}
-
-fn parse_yaml(text: &str) -> Result<Vec<Entry>, Fault> {
-    let documents = YamlLoader::load_from_str(text).map_err(|error| Fault {
-        place: Some((error.marker().line(), error.marker().col() + 1)),
-        message: error.info().to_owned(),
-    })?;
-    let mut documents = documents.into_iter();
-    let map = match (documents.next(), documents.next()) {
-        (None | Some(Yaml::Null), None) => return Ok(Vec::new()),
-        (Some(Yaml::Hash(map)), None) => map,
-        (_, Some(_)) => return Err(Fault::not_a_table("several documents")),
-        _ => return Err(Fault::not_a_table("something else")),
-    };
-    map.into_iter()
-        .map(|(key, value)| {
-            Ok(Entry {
-                key: yaml_key(key)?,
-                value: from_yaml(value)?,
-                line: None,
-            })
-        })
-        .collect()
-}
-
-fn yaml_key(key: Yaml) -> Result<String, Fault> {
-    match key {
-        Yaml::String(text) | Yaml::Real(text) => Ok(text),
-        Yaml::Integer(number) => Ok(number.to_string()),
-        Yaml::Boolean(flag) => Ok(flag.to_string()),
-        _ => Err(Fault {
-            place: None,
-            message: "found a key that is a list, a table or nothing; allowed: text".to_owned(),
-        }),
-    }
-}
-
-fn from_yaml(value: Yaml) -> Result<Value, Fault> {
-    Ok(match value {
-        Yaml::Real(text) => text
-            .parse()
-            .ok()
-            .and_then(Number::from_f64)
-            .map_or(Value::String(text), Value::Number),
-        Yaml::Integer(number) => Value::from(number),
-        Yaml::String(text) => Value::String(text),
-        Yaml::Boolean(flag) => Value::Bool(flag),
-        Yaml::Array(items) => {
-            Value::Array(items.into_iter().map(from_yaml).collect::<Result<_, _>>()?)
-        }
-        Yaml::Hash(map) => {
-            let mut fields = Map::new();
-            for (key, value) in map {
-                fields.insert(yaml_key(key)?, from_yaml(value)?);
-            }
-            Value::Object(fields)
-        }
-        Yaml::Null | Yaml::Alias(_) | Yaml::BadValue => Value::Null,
-    })
 }
 
 /// The top level of a JSON file, with repeated keys kept so that they can be refused.
@@ -315,7 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn a_toml_key_knows_its_line() {
+    fn a_key_knows_its_line() {
+        let yaml = parse(
+            Path::new("s.yaml"),
+            "A: {x: 1, y: [2]}\n\n\nB:\n  - x\nC: 1\n",
+        )
+        .unwrap();
+        let lines: Vec<_> = yaml
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.line))
+            .collect();
+        assert_eq!(lines, [("A", Some(1)), ("B", Some(4)), ("C", Some(6))]);
+
         let entries = parse(Path::new("s.toml"), "A = 1\n\n  B = 2\n[[L]]\nx = 1\n").unwrap();
         let lines: Vec<_> = entries
             .iter()
@@ -341,6 +294,20 @@ mod tests {
             let shown = errors[0].to_string();
             assert!(shown.contains(name) && shown.contains(place), "{shown}");
             assert!(!shown.contains("canary"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_endless_depth_is_refused() {
+        let deep = 100_000;
+        for (name, text) in [
+            ("s.toml", format!("A = {}", "[".repeat(deep))),
+            ("s.json", format!("{{\"A\": {}", "[".repeat(deep))),
+            ("s.yaml", format!("A: {}", "[".repeat(deep))),
+            ("s.yaml", format!("A:\n  {}1", "- ".repeat(1_000))),
+            ("s.yaml", format!("A: &a [1]\nB: [{}]", "*a,".repeat(1_000))),
+        ] {
+            assert!(parse(Path::new(name), &text).is_err(), "{name}");
         }
     }
 

@@ -27,7 +27,7 @@ pub struct Key {
     pub(crate) default: Value,
     pub(crate) reload: Reload,
     pub(crate) check: fn(&Value) -> Result<(), Problem>,
-    pub(crate) from_text: fn(&str) -> Value,
+    pub(crate) convert: fn(&str) -> Value,
 }
 
 impl Key {
@@ -94,7 +94,7 @@ macro_rules! settings_table {
                 default: $default,
                 reload: Reload::$reload,
                 check: |value| $rule.read(value).map(|_| ()),
-                from_text: |text| $rule.from_text(text),
+                convert: |text| $rule.convert(text),
             }, )+)+
         ]);
 

@@ -187,9 +187,7 @@ impl Layers {
         let layer = self.layers.entry(Rank::CommandLine).or_default();
         match pair.split_once('=') {
             Some((name, text)) => {
-                layer.put(name.trim(), Source::CommandLine, |key| {
-                    (key.from_text)(text)
-                });
+                layer.put(name.trim(), Source::CommandLine, |key| (key.convert)(text));
             }
             None => layer.errors.push(SettingsError::NotAPair {
                 given: name_or_placeholder(pair),
@@ -277,9 +275,9 @@ impl Layers {
         let mut conflict = |first: &'static str, second: &'static str, why: String| {
             conflicts.push(SettingsError::Conflict {
                 first,
-                first_origin: self.source_of(first),
+                first_origin: Box::new(self.source_of(first)),
                 second,
-                second_origin: self.source_of(second),
+                second_origin: Box::new(self.source_of(second)),
                 why,
             });
         };
@@ -368,7 +366,7 @@ impl Layer {
             }),
             Variable::Setting(key) => match value.to_str() {
                 Some(text) => self.put(key, Source::Environment { variable }, |key| {
-                    (key.from_text)(text)
+                    (key.convert)(text)
                 }),
                 None => self.errors.push(SettingsError::NotText { variable }),
             },

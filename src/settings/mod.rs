@@ -19,6 +19,7 @@ mod rule;
 mod table;
 mod template;
 mod value;
+mod yaml;
 
 pub use change::{Changes, changes};
 pub use environment::Environment;

@@ -28,7 +28,7 @@ pub(crate) trait Rule {
 
     /// Types a text from the environment or the command line; a text that does not convert stays a
     /// string, so that [`Rule::read`] names it.
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         Value::String(text.to_owned())
     }
 
@@ -72,7 +72,7 @@ impl Rule for Flag {
         value.as_bool().map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         match text.trim() {
             "1" | "True" | "true" => Value::Bool(true),
             "0" | "False" | "false" => Value::Bool(false),
@@ -117,7 +117,7 @@ impl<T: TryFrom<i64>> Rule for Whole<T> {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -146,7 +146,7 @@ impl Rule for Real {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -198,7 +198,7 @@ impl Rule for Span {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -238,7 +238,7 @@ impl Rule for Bytes {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
