@@ -1,4 +1,38 @@
-//! tmp
-/// Settings.
-#[derive(Debug, Clone)]
-pub struct Settings;
+//! Settings: every key with its type, default, range and meaning, and the layers values come from.
+//!
+//! One table (`table.rs`) declares the keys; the [`Settings`] struct, the key list, the parsers and
+//! `config/dragline.toml` all follow from it. [`Layers`] stacks the sources and [`Layers::resolve`]
+//! gives typed settings with the origin of each value. Nothing here reads the environment by itself,
+//! knows an actor, or shows a secret.
+
+mod change;
+mod collection;
+mod environment;
+mod error;
+mod file;
+mod key;
+mod layers;
+mod names;
+mod redact;
+mod resolved;
+mod rule;
+mod table;
+mod template;
+mod value;
+mod yaml;
+
+pub use change::{Changes, changes};
+pub use environment::Environment;
+pub use error::{SettingsError, SettingsErrors};
+pub use key::{Key, Reload};
+pub use layers::{Layers, Source};
+pub use resolved::{Origin, Resolved};
+pub use table::Settings;
+pub use template::template;
+pub use value::{
+    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
+    ProgressStyle, UnmatchedLease,
+};
+
+#[cfg(test)]
+mod tests;
