@@ -1,3 +1,3 @@
 //! Dragline.
 
-pub mod settings;
+pub mod apcloudy;

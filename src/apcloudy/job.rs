@@ -1,0 +1,71 @@
+//! The job's id: a number or a text, kept as it was given.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The id of a job on the wire. A number given in a settings file stays a number; anything from the command line
+/// or the environment is text. The backend's answer may depend on it, so the two are never mixed up.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JobId {
+    /// `"job_id": 123`
+    Number(i64),
+    /// `"job_id": "123"`
+    Text(String),
+}
+
+impl JobId {
+    /// The id as JSON text: `123` or `"123"`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        match self {
+            Self::Number(id) => id.to_string(),
+            Self::Text(id) => {
+                let mut out = Vec::with_capacity(id.len() + 2);
+                super::text::write_string(&mut out, id);
+                String::from_utf8(out).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(id) => id.fmt(f),
+            Self::Text(id) => id.fmt(f),
+        }
+    }
+}
+
+impl From<i64> for JobId {
+    fn from(id: i64) -> Self {
+        Self::Number(id)
+    }
+}
+
+impl From<String> for JobId {
+    fn from(id: String) -> Self {
+        Self::Text(id)
+    }
+}
+
+impl From<&str> for JobId {
+    fn from(id: &str) -> Self {
+        Self::Text(id.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stays_a_number_and_a_text_a_text() {
+        assert_eq!(JobId::from(123).to_json(), "123");
+        assert_eq!(JobId::from("123").to_json(), "\"123\"");
+        assert_eq!(JobId::from("ж").to_json(), "\"\\u0436\"");
+        assert_eq!(JobId::from("0x7-b").to_string(), "0x7-b");
+    }
+}
