@@ -11,7 +11,7 @@ use super::signal::Signal;
 /// struct CountErrors;
 ///
 /// impl Extension for CountErrors {
-///     fn signal(&self, signal: &Signal, context: &Context) {
+///     fn signal(&self, signal: &Signal<'_>, context: &Context) {
 ///         if matches!(signal, Signal::SpiderError { .. }) {
 ///             context.stats().inc("errors/seen");
 ///         }
@@ -20,5 +20,5 @@ use super::signal::Signal;
 /// ```
 pub trait Extension: Send + Sync + 'static {
     /// Takes one signal.
-    fn signal(&self, signal: &Signal, context: &Context);
+    fn signal(&self, signal: &Signal<'_>, context: &Context);
 }

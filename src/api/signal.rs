@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// What happened. Delivered in order, after the fact.
+/// What happened. Delivered after the fact; events of one callback in their order.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Signal {
+pub enum Signal<'a> {
     /// The job begins: before `start`.
     SpiderOpened,
     /// Nothing is queued or in flight: `idle` runs next.
@@ -13,32 +13,50 @@ pub enum Signal {
     /// The job ends; nothing can be added any more.
     SpiderClosed {
         /// The finish reason.
-        reason: String,
+        reason: &'a str,
         /// The stats so far.
-        stats: Map<String, Value>,
+        stats: &'a Map<String, Value>,
     },
     /// A callback failed.
     SpiderError {
         /// The page.
-        url: String,
+        url: &'a str,
         /// The step.
-        step: String,
+        step: &'a str,
         /// The error.
-        error: String,
+        error: &'a str,
     },
     /// An item came through the pipelines.
     ItemScraped {
         /// The item as JSON text.
-        item: String,
+        item: &'a str,
     },
     /// A pipeline dropped an item.
     ItemDropped {
         /// Why.
-        reason: String,
+        reason: &'a str,
     },
     /// An item could not be written.
     ItemError {
         /// Why.
-        reason: String,
+        reason: &'a str,
     },
+}
+
+/// The job's own events, as the engine orders them.
+#[derive(Debug, Clone)]
+pub(crate) enum Lifecycle {
+    Opened,
+    Idle,
+    Closed { reason: String, stats: Map<String, Value> },
+}
+
+impl Lifecycle {
+    pub(crate) fn signal(&self) -> Signal<'_> {
+        match self {
+            Self::Opened => Signal::SpiderOpened,
+            Self::Idle => Signal::SpiderIdle,
+            Self::Closed { reason, stats } => Signal::SpiderClosed { reason, stats },
+        }
+    }
 }

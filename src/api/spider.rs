@@ -73,7 +73,7 @@ pub trait Spider: DeserializeOwned + Send + Sync + Sized + 'static {
     }
 
     /// Sees lifecycle events.
-    fn signal(&self, signal: &Signal, context: &Context) {
+    fn signal(&self, signal: &Signal<'_>, context: &Context) {
         let _ = (signal, context);
     }
 
@@ -129,7 +129,7 @@ pub(crate) trait DynSpider: Send + Sync {
     fn parse(&self, step: &StepData, response: Response, out: OutCore) -> Result<Running<'_>, UnknownStep>;
     fn failed(&self, step: &StepData, failure: Failure, out: OutCore) -> Result<Running<'_>, UnknownStep>;
     fn idle(&self, out: OutCore) -> Running<'_>;
-    fn signal(&self, signal: &Signal, context: &Context);
+    fn signal(&self, signal: &Signal<'_>, context: &Context);
     fn authorize<'a>(&'a self, request: &'a mut Outgoing, grant: &'a Grant) -> BoxFuture<'a, Result<(), String>>;
 }
 
@@ -172,7 +172,7 @@ impl<S: Spider> DynSpider for S {
         })
     }
 
-    fn signal(&self, signal: &Signal, context: &Context) {
+    fn signal(&self, signal: &Signal<'_>, context: &Context) {
         Spider::signal(self, signal, context);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-use super::transport::Reply;
+use super::transport::{Meter, Reply};
 use crate::api::failure::Fault;
 use crate::engine::ticket::Tag;
 use crate::plane::Grant;
@@ -25,6 +25,8 @@ pub enum Order {
         grant: Grant,
         /// Whether to tell `Sent`.
         wants_sent: bool,
+        /// Charges the body's bytes to the window.
+        meter: Arc<dyn Meter>,
     },
 }
 

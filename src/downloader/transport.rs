@@ -23,7 +23,7 @@ pub trait Transport: Send + Sync + 'static {
 }
 
 /// Charges decoded bytes to the window; the future resolves when there is room.
-pub trait Meter: Send + Sync {
+pub trait Meter: Send + Sync + std::fmt::Debug {
     /// Charges `bytes`, at once if there is room.
     fn charge(&self, bytes: usize) -> BoxFuture<'_, ()>;
 

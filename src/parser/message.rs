@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::api::failure::Fault;
-use crate::api::signal::Signal;
+use crate::api::signal::Lifecycle;
 use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
 use crate::engine::ticket::Tag;
@@ -13,7 +13,7 @@ use crate::scheduler::job::Job;
 
 /// Orders of the engine.
 #[derive(Debug)]
-pub enum Order {
+pub(crate) enum Order {
     /// Run the callback of a page.
     Page {
         /// The ticket.
@@ -53,15 +53,13 @@ pub enum Order {
         made: u64,
     },
     /// Tell spider and extensions.
-    Signal(Signal),
+    Signal(Lifecycle),
 }
 
 /// Commands that never wait behind orders.
 #[derive(Debug)]
 pub enum Control {
-    /// Send held facts.
-    Flush,
-    /// Stop running callbacks; each ends as cancelled.
+    /// Stop running callbacks; each ends as cancelled, and so does whatever is ordered later.
     Abandon,
 }
 
