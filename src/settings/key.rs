@@ -28,6 +28,7 @@ pub struct Key {
     pub(crate) reload: Reload,
     pub(crate) check: fn(&Value) -> Result<(), Problem>,
     pub(crate) convert: fn(&str) -> Value,
+    pub(crate) show: fn(&Value) -> Value,
 }
 
 impl Key {
@@ -95,6 +96,7 @@ macro_rules! settings_table {
                 reload: Reload::$reload,
                 check: |value| $rule.read(value).map(|_| ()),
                 convert: |text| $rule.convert(text),
+                show: |value| $rule.show(value),
             }, )+)+
         ]);
 

@@ -16,6 +16,7 @@ mod names;
 mod redact;
 mod resolved;
 mod rule;
+mod structure;
 mod table;
 mod template;
 mod value;

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::key::{Key, Reload};
 use super::layers::Source;
-use super::redact::redact_value;
 use super::table::Settings;
 use super::template::toml_text;
 
@@ -25,7 +24,7 @@ impl Origin {
     pub(crate) fn new(key: &'static Key, value: &Value, source: Source) -> Self {
         Self {
             key,
-            shown: redact_value(value),
+            shown: (key.show)(value),
             source,
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::redact::redact_text;
+use super::redact::{redact_text, redact_value};
 
 /// Why a value was refused: what was found and what would be taken. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +38,11 @@ pub(crate) trait Rule {
     /// The allowed values, as it continues "allowed: ".
     fn allowed(&self) -> String;
 
+    /// The value as it may be shown to anybody.
+    fn show(&self, value: &Value) -> Value {
+        redact_value(value)
+    }
+
     /// The problem for a value as a whole.
     fn refuse<T>(&self, value: &Value) -> Result<T, Problem> {
         Err(Problem {
@@ -59,6 +64,14 @@ pub(crate) fn describe(value: &Value) -> String {
         }
         Value::Array(items) => format!("a list of {} values", items.len()),
         Value::Object(map) => format!("a table of {} entries", map.len()),
+    }
+}
+
+/// Names only the type, for values that may hold credentials in any place.
+pub(crate) fn describe_type(value: &Value) -> String {
+    match value {
+        Value::String(_) => "text (not shown)".to_owned(),
+        other => describe(other),
     }
 }
 
@@ -219,7 +232,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const TIB: u64 = 1 << 40;
 
-/// A size in bytes: a whole number, or text with a unit (`kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`).
+/// A size in bytes: a whole number, or text with a unit (`kB` to `TB`, `KiB` to `TiB`).
 pub(crate) struct Bytes {
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -404,9 +417,11 @@ fn bytes_from_text(text: &str) -> Option<u64> {
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
         "kib" => KIB,
         "mib" => MIB,
         "gib" => GIB,
+        "tib" => TIB,
         _ => return None,
     };
     if let Ok(whole) = number.parse::<u64>() {
@@ -419,10 +434,13 @@ fn bytes_from_text(text: &str) -> Option<u64> {
 
 /// A size in the largest binary unit that divides it.
 fn size_text(bytes: u64) -> String {
-    for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
+    for (unit, name) in [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
             return format!("{} {name}", bytes / unit);
         }
     }
-    format!("{bytes} bytes")
+    match bytes {
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
+    }
 }

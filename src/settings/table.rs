@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::collection::{Codes, Components, FeedTable, HeaderTable, JobId, LeaseRules, Words};
+use super::collection::{Codes, Components, Domains, Words};
 use super::key::{Key, Reload, settings_table};
 use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule,
     Span, TIB, Text, Whole,
 };
+use super::structure::{FeedTable, HeaderTable, HeaderText, JobId, LeaseRules};
 use super::value::{
     Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
     ProgressStyle, UnmatchedLease,
@@ -28,13 +29,13 @@ settings_table! {
         /// Name of the project, in logs and stats.
         "BOT_NAME" Restart bot_name: String = Text, json!("dragline");
         /// The `User-Agent` header of requests whose identity and spider set none.
-        "USER_AGENT" Restart user_agent: String = Text, json!(concat!("dragline/", env!("CARGO_PKG_VERSION")));
+        "USER_AGENT" Restart user_agent: String = HeaderText, json!(concat!("dragline/", env!("CARGO_PKG_VERSION")));
         /// Headers given to every request that lacks them.
         "DEFAULT_REQUEST_HEADERS" Restart default_request_headers: Headers = HeaderTable,
             json!({"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"});
         /// Domains the crawl stays in, each with everything below it; empty: no limit.
         /// A spider's own list goes before this one.
-        "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Words, json!([]);
+        "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Domains, json!([]);
     }
     "How much at once, how fast" {
         /// Requests in flight, over all hosts.
@@ -49,7 +50,7 @@ settings_table! {
         "RANDOMIZE_DOWNLOAD_DELAY" Live randomize_download_delay: bool = Flag, json!(true);
         /// Share by which a delay varies: 0.5 means from half to one and a half times the delay.
         "DOWNLOAD_DELAY_JITTER" Restart download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
-        /// Requests in flight that were not yet handled, as a number; 0: twice `CONCURRENT_REQUESTS` plus 64.
+        /// Requests taken from the queue and not yet handled; 0: twice `CONCURRENT_REQUESTS` plus 64.
         "WINDOW_REQUESTS" Restart window_requests: usize = Whole::<usize>::between(0, 1_000_000), json!(0);
         /// Decoded bytes of responses that were not yet handled; reading pauses above it.
         "WINDOW_BYTES" Restart window_bytes: u64 = Bytes { min: 64 * KIB, max: TIB }, json!("32MiB");
@@ -249,6 +250,18 @@ impl Settings {
     /// The key of this name.
     pub fn key(name: &str) -> Option<&'static Key> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Requests that may be taken from the queue and not yet handled: `WINDOW_REQUESTS`, or twice
+    /// `CONCURRENT_REQUESTS` plus 64 where that is 0.
+    pub fn window_limit(&self) -> usize {
+        match self.window_requests {
+            0 => self
+                .concurrent_requests
+                .saturating_mul(2)
+                .saturating_add(64),
+            given => given,
+        }
     }
 }
 
