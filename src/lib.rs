@@ -1,1 +1,3 @@
 //! Dragline.
+pub mod web;
+mod downloader;
