@@ -1,1 +1,4 @@
 //! Dragline.
+
+pub mod api;
+pub mod export;

@@ -1,0 +1,4 @@
+//! What a spider author touches. No engine, actor or parser type appears in a signature here.
+
+pub mod links;
+pub mod selector;
