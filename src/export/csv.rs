@@ -77,9 +77,16 @@ impl Columns {
 impl Csv {
     pub(super) fn open(path: &Path, options: FeedOptions) -> Result<Self, FeedError> {
         let (destination, mut journal) = Destination::file(path, options.existing)?;
-        let (header, before) = match options.existing {
-            Existing::Append => read_before(path)?,
-            Existing::Overwrite => (Vec::new(), None),
+        let before = match options.existing {
+            Existing::Append => read_before(path),
+            Existing::Overwrite => Ok((Vec::new(), None)),
+        };
+        let (header, before) = match before {
+            Ok(before) => before,
+            Err(error) => {
+                journal.abandon();
+                return Err(error);
+            }
         };
         let mut columns = Columns::start(&header, &options);
         journal.each_line(|line| {

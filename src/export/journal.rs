@@ -37,7 +37,6 @@ impl Journal {
             });
         }
         let part = beside(target, ".part");
-        settle_last_close(target)?;
         let mut file = File::options()
             .read(true)
             .write(true)
@@ -46,6 +45,7 @@ impl Journal {
             .open(&part)
             .map_err(FeedError::io("open", &part))?;
         lock(&file, &part)?;
+        settle_last_close(target)?;
         let left = file.metadata().map_err(FeedError::io("read", &part))?.len();
         match existing {
             Existing::Overwrite => {
@@ -141,6 +141,14 @@ impl Journal {
         fs::rename(&tmp, &target).map_err(FeedError::io("replace", &target))?;
         fs::remove_file(&done).map_err(FeedError::io("remove", &done))?;
         Ok(bytes)
+    }
+
+    /// Takes back an open that comes to nothing; items of an earlier run stay.
+    pub(super) fn abandon(mut self) {
+        if self.is_empty().unwrap_or(false) {
+            // An empty file left behind does no harm: the next open takes it.
+            let _ = self.discard();
+        }
     }
 
     /// Ends a journal whose feed is not to be stored.

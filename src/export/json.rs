@@ -37,8 +37,15 @@ impl Json {
     pub(super) fn open(path: &Path, options: FeedOptions) -> Result<Self, FeedError> {
         let (destination, journal) = Destination::file(path, options.existing)?;
         let before = match options.existing {
-            Existing::Append => Before::read(path)?,
-            Existing::Overwrite => None,
+            Existing::Append => Before::read(path),
+            Existing::Overwrite => Ok(None),
+        };
+        let before = match before {
+            Ok(before) => before,
+            Err(error) => {
+                journal.abandon();
+                return Err(error);
+            }
         };
         Ok(Self::new(destination, journal, before, &options))
     }

@@ -217,6 +217,7 @@ fn a_file_that_is_no_array_is_refused_and_left_alone() {
         let error = dir.open("a.json", append()).unwrap_err().to_string();
         assert!(error.contains("a.json") && error.contains("not a json array") && error.contains("-O"), "{error}");
         assert_eq!(dir.read("a.json"), before);
+        assert_eq!(dir.names(), ["a.json"]);
         dir.run("a.json", overwrite(), &[json!({"n": 1})]);
         assert_eq!(dir.read("a.json"), "[\n{\"n\": 1}\n]");
     }
@@ -265,6 +266,7 @@ fn a_csv_file_with_ragged_rows_is_refused_and_left_alone() {
     let error = dir.open("a.csv", append()).unwrap_err().to_string();
     assert!(error.contains("a.csv") && error.contains("line: 2"), "{error}");
     assert_eq!(dir.read("a.csv"), "a,b\n1,2,3\n");
+    assert_eq!(dir.names(), ["a.csv"]);
 }
 
 #[test]
