@@ -1,3 +1,4 @@
 //! Dragline.
-pub mod web;
-mod downloader;
+
+pub mod api;
+pub mod export;

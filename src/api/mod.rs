@@ -1,7 +1,4 @@
-//! What a spider author touches.
+//! What a spider author touches. No engine, actor or parser type appears in a signature here.
 
-pub mod failure;
-pub mod request;
-pub mod signal;
-pub mod stats;
-pub mod step;
+pub mod links;
+pub mod selector;
