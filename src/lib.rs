@@ -1,1 +1,2 @@
 //! Dragline.
+pub mod demo;
