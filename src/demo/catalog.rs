@@ -5,7 +5,7 @@
 
 use super::dice::{Dice, Shuffle, mix};
 use super::special::SpecialPlan;
-use super::text::{capital, slug};
+use super::text::{capital, slug, title_case, with_article};
 use super::words::{self, SHELF_WEIGHTS, SHELVES, Shelf, Sort};
 
 const PERIOD: u32 = 100;
@@ -77,6 +77,8 @@ pub(crate) struct Catalog {
     by_author: Shuffle,
     /// Which places of each hundred belong to a shelf, in rising order.
     places: Vec<Vec<u32>>,
+    /// The shelf of each place of a hundred.
+    shelf_at: Vec<usize>,
 }
 
 impl Catalog {
@@ -87,9 +89,11 @@ impl Catalog {
             own.extend(next..next + weight);
             next += weight;
         }
+        let shelf_at = (0..PERIOD).map(|place| places.iter().position(|own| own.contains(&place)).unwrap_or(0)).collect();
         Self {
             seed,
             products,
+            shelf_at,
             special: SpecialPlan::new(seed, products),
             by_shelf: Shuffle::new(seed, stream::SHELF, products),
             by_author: Shuffle::new(seed, stream::DESK, products),
@@ -154,7 +158,7 @@ impl Catalog {
 
     fn shelf_of(&self, id: u32) -> usize {
         let place = self.by_shelf.forward(id.saturating_sub(1)) % PERIOD;
-        self.places.iter().position(|own| own.contains(&place)).unwrap_or(0)
+        self.shelf_at.get(place as usize).copied().unwrap_or(0)
     }
 
     /// The highest author id that can exist; not all below do.
@@ -190,7 +194,10 @@ impl Catalog {
         let last = dice.pick(&words::LAST_NAMES);
         let name = match dice.below(5) {
             0 => format!("{first} {}. {last}", char::from(b'A' + u8::try_from(dice.below(26)).unwrap_or(0))),
-            1 => format!("{first} {} {last}", dice.pick(&words::FIRST_NAMES)),
+            1 => {
+                let second = dice.pick(&words::FIRST_NAMES);
+                if second == first { format!("{first} {last}") } else { format!("{first} {second} {last}") }
+            }
             _ => format!("{first} {last}"),
         };
         Author {
@@ -231,29 +238,33 @@ impl Catalog {
         let mut dice = Dice::new(self.seed, stream::TITLE, u64::from(id));
         let adjective = dice.pick(&words::ADJECTIVES);
         let noun = dice.pick(&words::NOUNS);
-        let other = dice.pick(&words::NOUNS);
+        let mut other = dice.pick(&words::NOUNS);
+        while other == noun {
+            other = dice.pick(&words::NOUNS);
+        }
         let town = dice.pick(&words::TOWNS);
         let first = dice.pick(&words::FIRST_NAMES);
         let (sort, topic) = SHELVES.get(shelf).map_or((Sort::Story, ""), |shelf| (shelf.sort, dice.pick(&shelf.topics)));
+        let topic = title_case(topic);
         match (sort, dice.below(7)) {
             (Sort::Story | Sort::Verse, 0) => format!("The {adjective} {noun}"),
             (Sort::Story | Sort::Verse, 1) => format!("The {noun} of {town}"),
             (Sort::Story, 2) => format!("{first} and the {adjective} {noun}"),
             (Sort::Story, 3) => format!("The {noun}’s {other}"),
-            (Sort::Story, 4) => format!("A {noun} for {first}").replace("A A", "An A").replace("A E", "An E").replace("A I", "An I").replace("A O", "An O"),
+            (Sort::Story, 4) => format!("{} for {first}", with_article(noun)),
             (Sort::Story, 5) => format!("{noun} & {other}"),
-            (Sort::Story, _) => format!("Last {noun} Before {town}"),
+            (Sort::Story, _) => format!("The Last {noun} Before {town}"),
             (Sort::Verse, 2) => format!("{noun}, {other}: Poems"),
-            (Sort::Verse, 3) => format!("{} and Other Poems", capital(topic)),
-            (Sort::Verse, 4) => format!("Notes from a {adjective} {noun}").replace("a Early", "an Early").replace("a Empty", "an Empty").replace("a Honest", "an Honest").replace("a Idle", "an Idle").replace("a Ordinary", "an Ordinary").replace("a Un", "an Un"),
+            (Sort::Verse, 3) => format!("{} and Other Poems", capital(&topic)),
+            (Sort::Verse, 4) => format!("Notes from {}", with_article(noun).replacen('A', "a", 1)),
             (Sort::Verse, _) => format!("{adjective} {noun}"),
-            (Sort::Fact, 0) => format!("A Short History of {}", capital(topic)),
-            (Sort::Fact, 1) => format!("{}: A Beginner’s Guide", capital(topic)),
-            (Sort::Fact, 2) => format!("The {adjective} {noun}: Notes on {}", capital(topic)),
-            (Sort::Fact, 3) => format!("On {}", capital(topic)),
-            (Sort::Fact, 4) => format!("{} & {noun}s: Essays from {town}", capital(topic)),
-            (Sort::Fact, 5) => format!("Thinking About {}", capital(topic)),
-            (Sort::Fact, _) => format!("The {noun} Book of {}", capital(topic)),
+            (Sort::Fact, 0) => format!("A Short History of {topic}"),
+            (Sort::Fact, 1) => format!("{}: A Beginner’s Guide", capital(&topic)),
+            (Sort::Fact, 2) => format!("The {adjective} {noun}: Notes on {topic}"),
+            (Sort::Fact, 3) => format!("On {topic}"),
+            (Sort::Fact, 4) => format!("{}, {noun}, {other}: Essays from {town}", capital(&topic)),
+            (Sort::Fact, 5) => format!("Thinking About {topic}"),
+            (Sort::Fact, _) => format!("The {noun} Book of {topic}"),
         }
     }
 }

@@ -299,6 +299,29 @@ async fn odd_requests_get_the_status_they_deserve() {
 }
 
 #[tokio::test]
+async fn one_connection_serves_many_requests_and_garbage_ends_only_its_own() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let site = site(20, 1).await;
+    let request = |path: &str, last: bool| format!("GET {path} HTTP/1.1\r\nhost: shop\r\n{}\r\n", if last { "connection: close\r\n" } else { "" });
+    let ask = async |bytes: Vec<u8>| {
+        let mut stream = tokio::net::TcpStream::connect(site.addr()).await.unwrap();
+        // The server may close before it has read everything; what it answered is what counts.
+        let _ = stream.write_all(&bytes).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let three = [request("/about", false), request("/nowhere", false), request("/robots.txt", true)].concat();
+    let answer = ask(three.into_bytes()).await;
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
+    assert!(answer.contains("HTTP/1.1 404 Not Found") && answer.ends_with("Sitemap: http://shop/sitemap.xml\n"));
+    assert!(ask(b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec()).await.starts_with("HTTP/1.1 400"));
+    assert!(ask(request(&format!("/{}", "a".repeat(70_000)), true).into_bytes()).await.starts_with("HTTP/1.1 414"));
+    assert!(ask(request("/about", true).into_bytes()).await.starts_with("HTTP/1.1 200 OK"));
+    site.stop().await;
+}
+
+#[tokio::test]
 async fn head_has_the_headers_of_get_and_no_body() {
     let site = site(60, 1).await;
     let client = client();

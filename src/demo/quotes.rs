@@ -284,7 +284,7 @@ impl Answer for Quotes {
             ["author", name, ""] => (0..AUTHORS).map(|number| self.author(number)).find(|author| author.slug == *name).map(|author| Self::author_page(&author, logged_in)),
             ["login"] => return self.ask_login(StatusCode::OK, None),
             ["logout"] => return redirect(StatusCode::FOUND, "/").with(SET_COOKIE, &format!("{SESSION}=; Path=/; Max-Age=0; HttpOnly")),
-            ["page", _] | ["tag", _] | ["tag", _, "page", _] | ["author", _] => return redirect(StatusCode::PERMANENT_REDIRECT, &format!("{}/", asked.path)),
+            ["page", _] | ["tag", _] | ["tag", _, "page", _] | ["author", _] if asked.path.is_ascii() => return redirect(StatusCode::PERMANENT_REDIRECT, &format!("{}/", asked.path)),
             _ => None,
         };
         found.map_or_else(|| Reply::html(StatusCode::NOT_FOUND, document("<h1>Not Found</h1>\n", logged_in)), |page| Reply::html(StatusCode::OK, page))

@@ -138,7 +138,7 @@ impl Shop {
             Some(Special::BrokenHtml) => ok(pages::broken(&page)),
             Some(Special::Windows1252) => {
                 // Half of them are declared in the page alone.
-                let content_type = if book.pence % 2 == 0 { "text/html" } else { "text/html; charset=windows-1252" };
+                let content_type = if id.is_multiple_of(2) { "text/html" } else { "text/html; charset=windows-1252" };
                 Reply::new(StatusCode::OK, content_type, pages::windows_1252(&page))
             }
             Some(Special::Gzip) => gzip(page, &asked.headers),
@@ -238,7 +238,7 @@ fn missing() -> Reply {
 }
 
 pub(super) fn redirect(status: StatusCode, target: &str) -> Reply {
-    Reply::html(status, format!("<!DOCTYPE html>\n<title>Moved</title>\n<p>Moved to {target}.</p>\n")).with(LOCATION, target)
+    Reply::html(status, format!("<!DOCTYPE html>\n<title>Moved</title>\n<p>Moved to {}.</p>\n", super::text::escape(target))).with(LOCATION, target)
 }
 
 fn svg(image: String) -> Reply {
@@ -346,5 +346,22 @@ mod tests {
         }
         let none = Shop::new(Truth::new(100, 1), Delays::none());
         assert_eq!(none.slow_time(7), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn no_address_and_no_query_makes_the_shop_panic() {
+        let shop = Shop::new(Truth::new(60, 1), Delays::none());
+        let starts = ["", "products/", "authors/", "p/", "moved/", "category/poetry", "images/", "api/products/", "staff-picks", "old-links", "search", "sitemap-", "private/", "__stats"];
+        let ends = ["", "0", "1", "61", "4294967295", "4294967296", "-", "1-", "1-x", "-1", "%", "%zz", "..", "é", "1.svg", "/again", "1/again", "/////", "\0", "1.xml"];
+        let queries = ["", "page=1", "page=0", "page=-1", "page=99999999999999999999", "page=%ff", "&&==&", "q=%00%ff", "page", "q=é&q"];
+        for start in starts {
+            for path in ends.map(|end| format!("/{start}{end}")) {
+                for query in queries {
+                    let asked = Asked { method: Method::GET, path: path.clone(), query: query.to_owned(), headers: HeaderMap::new(), body: Bytes::new() };
+                    let status = shop.answer(asked).await.status.as_u16();
+                    assert!([200, 301, 302, 307, 308, 404, 429, 500, 503].contains(&status), "{status} for {path}?{query}");
+                }
+            }
+        }
     }
 }

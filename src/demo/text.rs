@@ -12,7 +12,10 @@ pub(crate) use put;
 
 /// The text with the five characters that mean something in HTML written as references.
 pub(crate) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    if !text.contains(['&', '<', '>', '"', '\'']) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -26,12 +29,14 @@ pub(crate) fn escape(text: &str) -> String {
     out
 }
 
-/// Lower-case ASCII letters and digits, everything else a single hyphen.
+/// Lower-case ASCII letters and digits, everything else a single hyphen. The accented letters of our names lose their accent.
 pub(crate) fn slug(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_ascii_alphanumeric() {
             out.push(c.to_ascii_lowercase());
+        } else if matches!(c, 'é' | 'è' | 'ë') {
+            out.push('e');
         } else if c != '’' && !out.is_empty() && !out.ends_with('-') {
             out.push('-');
         }
@@ -53,6 +58,20 @@ pub(crate) fn capital(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
+/// The word after its indefinite article: `An Hour`, `A House`.
+pub(crate) fn with_article(word: &str) -> String {
+    let silent = word.starts_with("Ho") && (word.starts_with("Hour") || word.starts_with("Honest"));
+    let article = if silent || word.starts_with(['A', 'E', 'I', 'O', 'U']) { "An" } else { "A" };
+    format!("{article} {word}")
+}
+
+/// The words of a phrase in upper case as in a title, small words excepted.
+pub(crate) fn title_case(phrase: &str) -> String {
+    let small = ["a", "an", "and", "at", "between", "for", "in", "of", "on", "the", "to", "who", "with"];
+    let words = phrase.split(' ').map(|word| if small.contains(&word) { word.to_owned() } else { capital(word) });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,13 +83,19 @@ mod tests {
 
     #[test]
     fn a_slug_is_plain_ascii_with_single_hyphens() {
-        assert_eq!(slug("The Keeper’s  Café & Other Stories!"), "the-keepers-caf-other-stories");
+        assert_eq!(slug("The Keeper’s  Café & Other Stories!"), "the-keepers-cafe-other-stories");
         assert_eq!(slug("—"), "");
     }
 
     #[test]
     fn pence_become_pounds() {
         assert_eq!([pounds(5), pounds(1_299), pounds(10_000)], ["0.05", "12.99", "100.00"]);
+    }
+
+    #[test]
+    fn titles_read_like_titles() {
+        assert_eq!(title_case("canals and the people who dug them"), "Canals and the People who Dug Them");
+        assert_eq!(["Hour", "House", "Unlikely", "Bell"].map(with_article), ["An Hour", "A House", "An Unlikely", "A Bell"]);
     }
 
     #[test]

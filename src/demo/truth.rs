@@ -179,10 +179,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The truth about the shop with this many products and this seed.
+    /// The truth about the shop with this many products, at most [`MAX_PRODUCTS`](super::MAX_PRODUCTS), and this seed.
     #[must_use]
     pub fn new(products: u32, seed: u64) -> Self {
-        Self { catalog: Catalog::new(products, seed) }
+        Self { catalog: Catalog::new(products.min(super::MAX_PRODUCTS), seed) }
     }
 
     pub(crate) const fn catalog(&self) -> &Catalog {

@@ -21,6 +21,7 @@ button,.button{font:inherit;background:var(--accent);color:#fff;border:0;border-
 .breadcrumb ol,.pager ul{list-style:none;display:flex;flex-wrap:wrap;gap:.4rem 1rem;padding:0}.breadcrumb li+li::before{content:'› ';color:var(--soft)}\
 .product{display:grid;gap:0 2rem;grid-template-columns:minmax(0,15rem) minmax(0,1fr)}.product>section{grid-column:1/-1}@media(max-width:40rem){.product{display:block}}\
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.4rem .6rem;border-bottom:1px solid var(--line)}th{width:12rem;font-weight:normal;color:var(--soft)}\
+.shelf-links{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.25rem 1.25rem}footer h2{font-size:1rem;margin:0}\
 blockquote{margin:0 0 1rem;padding:.2rem 1rem;border-left:3px solid var(--line)}";
 
 /// A whole document around `main`. `canonical` is the page's own address, when it has one.
@@ -43,7 +44,13 @@ pub(super) fn document(title: &str, description: &str, canonical: Option<&str>, 
     );
     put!(out, "<main id=\"main\">\n{main}</main>\n");
     out.push_str(
-        "<footer><div class=\"wide\"><span>A demo shop: nothing here can be bought, and no book or person in it exists.</span>\n\
+        "<footer><div class=\"wide\"><nav aria-label=\"Categories\"><h2>Browse the shelves</h2><ul class=\"shelf-links\">\n",
+    );
+    for shelf in &words::SHELVES {
+        put!(out, "<li><a href=\"/category/{}\">{}</a></li>\n", shelf.slug, escape(shelf.name));
+    }
+    out.push_str(
+        "</ul></nav>\n<span>A demo shop: nothing here can be bought, and no book or person in it exists.</span>\n\
          <a href=\"/about\">About us</a> <a href=\"/contact\">Contact</a> <a href=\"/old-links\">Old links</a> \
          <a href=\"/private/stockroom\" rel=\"nofollow\">Staff only</a> <a href=\"#main\">Back to top</a></div></footer>\n</body>\n</html>\n",
     );

@@ -60,7 +60,7 @@ pub(crate) fn product(catalog: &Catalog, book: &Book) -> String {
 }
 
 const fn reviews(book: &Book) -> u32 {
-    2 + book.rating % 4
+    3 + book.rating % 4
 }
 
 fn description(book: &Book, dice: &mut Dice) -> (String, Vec<String>) {
@@ -72,7 +72,7 @@ fn description(book: &Book, dice: &mut Dice) -> (String, Vec<String>) {
     };
     let lead = capital(&opening.replace("{}", topic));
     let mut sentences: Vec<&str> = Vec::with_capacity(12);
-    while sentences.len() < 11 {
+    while sentences.len() < 12 {
         let sentence = dice.pick(&words::MIDDLES);
         if !sentences.contains(&sentence) {
             sentences.push(sentence);
