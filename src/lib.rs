@@ -1,4 +1,2 @@
 //! Dragline.
-
-pub mod api;
-pub mod export;
+pub mod demo;
