@@ -26,7 +26,10 @@ impl Slot {
     /// A slot that holds no permit, as facts have.
     #[must_use]
     pub const fn empty() -> Self {
-        Self { permits: None, generation: None }
+        Self {
+            permits: None,
+            generation: None,
+        }
     }
 
     /// Whether this slot holds a permit.
@@ -47,7 +50,9 @@ impl Slot {
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("holds_permit", &self.holds_permit()).finish()
+        f.debug_struct("Slot")
+            .field("holds_permit", &self.holds_permit())
+            .finish()
     }
 }
 
@@ -94,7 +99,10 @@ impl Permits {
         Arc::new(Self {
             room: Semaphore::new(bound),
             bound,
-            handed: Mutex::new(Handed { generation: 0, out: 0 }),
+            handed: Mutex::new(Handed {
+                generation: 0,
+                out: 0,
+            }),
             refused: AtomicBool::new(false),
             on_room: Mutex::new(Vec::new()),
             draining: AtomicBool::new(false),
@@ -133,7 +141,10 @@ impl Permits {
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
-        Slot { permits: Some(Arc::clone(self)), generation: None }
+        Slot {
+            permits: Some(Arc::clone(self)),
+            generation: None,
+        }
     }
 
     fn give_back(&self, generation: Option<u32>) {
