@@ -1,3 +1,4 @@
 //! Dragline.
 
 pub mod apcloudy;
+pub mod collector;
