@@ -1,2 +1,4 @@
 //! Dragline.
-pub mod demo;
+
+pub mod apcloudy;
+pub mod collector;

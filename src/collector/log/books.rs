@@ -1,0 +1,116 @@
+//! What is cut, delivered and settled, in memory: the sums of all frames in the log.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::entry::{BatchId, Cut, End, Entry};
+use super::frame::Frame;
+
+/// A cut that waits for its delivery.
+#[derive(Debug, Clone, Copy)]
+struct OpenCut {
+    cut: Cut,
+    bytes: u64,
+}
+
+/// The state every frame changes; the same code runs at append and at recovery.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    /// Records in no batch yet: number and text bytes. Bounded by the size of a batch.
+    uncut: VecDeque<(u64, u64)>,
+    /// By first number.
+    open: BTreeMap<u64, OpenCut>,
+    cut_up_to: u64,
+    undelivered_bytes: u64,
+    unsettled: BTreeMap<u64, End>,
+    last_end: u64,
+    /// The newest settle mark in the log.
+    settled_mark: u64,
+}
+
+impl Books {
+    pub(super) fn note(&mut self, seq: u64, frame: &Frame<'_>) {
+        match frame {
+            Frame::Entry(Entry::End(end)) => {
+                self.unsettled.insert(seq, *end);
+                self.last_end = seq;
+            }
+            Frame::Entry(_) => {
+                let bytes = frame.text_bytes();
+                self.uncut.push_back((seq, bytes));
+                self.undelivered_bytes += bytes;
+            }
+            Frame::Cut(cut) => {
+                let mut bytes = 0;
+                while let Some((_, size)) = self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last) {
+                    bytes += size;
+                }
+                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes });
+                self.cut_up_to = self.cut_up_to.max(cut.range.last);
+            }
+            Frame::Delivered { id, .. } => {
+                if let Some(first) = self.open_cut(*id).map(|open| open.cut.range.first) {
+                    let bytes = self.open.remove(&first).map_or(0, |open| open.bytes);
+                    self.undelivered_bytes = self.undelivered_bytes.saturating_sub(bytes);
+                }
+            }
+            Frame::Settled { up_to } => {
+                self.settled_mark = self.settled_mark.max(*up_to);
+                self.unsettled = self.unsettled.split_off(&up_to.saturating_add(1));
+            }
+        }
+    }
+
+    pub(super) fn settle(&mut self, seq: u64) {
+        self.unsettled.remove(&seq);
+    }
+
+    /// Every end up to this number is settled.
+    pub(super) fn settled_up_to(&self) -> u64 {
+        let first_open = self.unsettled.keys().next();
+        first_open.map_or(self.last_end, |seq| seq - 1)
+    }
+
+    /// A settle mark that says more than the newest one in the log.
+    pub(super) fn settle_mark_due(&self) -> Option<u64> {
+        Some(self.settled_up_to()).filter(|up_to| *up_to > self.settled_mark && self.last_end > self.settled_mark)
+    }
+
+    /// Every record up to this number is delivered.
+    pub(super) fn delivered_up_to(&self) -> u64 {
+        self.open.keys().next().map_or(self.cut_up_to, |first| first - 1)
+    }
+
+    pub(super) fn cut_up_to(&self) -> u64 {
+        self.cut_up_to
+    }
+
+    /// The first and last record in no batch.
+    pub(super) fn uncut(&self) -> Option<(u64, u64)> {
+        Some((self.uncut.front()?.0, self.uncut.back()?.0))
+    }
+
+    pub(super) fn find(&self, id: BatchId) -> Option<Cut> {
+        self.open_cut(id).map(|open| open.cut)
+    }
+
+    pub(super) fn cuts(&self) -> Vec<Cut> {
+        self.open.values().map(|open| open.cut).collect()
+    }
+
+    pub(super) fn ends(&self) -> Vec<(u64, End)> {
+        self.unsettled.iter().map(|(seq, end)| (*seq, *end)).collect()
+    }
+
+    pub(super) fn undelivered_bytes(&self) -> u64 {
+        self.undelivered_bytes
+    }
+
+    pub(super) fn is_clear(&self) -> bool {
+        self.uncut.is_empty() && self.open.is_empty() && self.unsettled.is_empty()
+    }
+
+    /// Deliveries come in order, so the first look nearly always hits.
+    fn open_cut(&self, id: BatchId) -> Option<&OpenCut> {
+        self.open.values().find(|open| open.cut.id == id)
+    }
+}

@@ -1,0 +1,45 @@
+//! The record log: an append-only spool of everything that must reach the sink.
+//!
+//! A directory holds segments `seg-<first sequence number>.log` and a lock file. Format version 1, all numbers
+//! little-endian:
+//!
+//! ```text
+//! segment header, 48 bytes
+//!   "DRGL"  version u8  zero [u8; 3]  first_seq u64  after_seq u64  job_hash u64  log_id u64  xxh3-64 u64
+//! frame, 21 bytes and the payload
+//!   length u32  kind u8  seq u64  payload [u8; length]  xxh3-64 u64
+//! ```
+//!
+//! `after_seq` is the last number before this segment, which makes a segment that vanished visible. `length` counts
+//! the payload; a checksum covers everything before it in its header or frame. Bit 7 of `kind` marks the last frame
+//! of a group: frames after the last marked one never happened. Numbers rise by one from frame to frame; between
+//! segments they may jump, because a number that could have been used before a crash is not given out again.
+//!
+//! | kind | payload |
+//! | --- | --- |
+//! | 1 item, 2 request, 3 log, 4 stats | the record's wire text |
+//! | 5 end | request id u128, attempt u32, outcome u8 |
+//! | 6 cut | batch id u128, first u64, last u64 |
+//! | 7 delivered | batch id u128, last u64 |
+//! | 8 settled | every end up to this number is settled: u64 |
+//!
+//! `log_id` is drawn when the directory is new, and again after damage. It is part of every batch id, so that a
+//! second run of a job with an empty directory never repeats the ids of the first, and records whose cut was lost
+//! never travel under an id the sink may know with other content.
+
+mod books;
+mod entry;
+mod error;
+mod frame;
+mod reader;
+mod record_log;
+mod recover;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+pub use entry::{BatchId, Cut, End, Entry, SeqRange};
+pub use error::LogError;
+pub use reader::LogReader;
+pub use record_log::{LogOptions, RecordLog};
+pub use recover::{Damage, Missing, Recovered, TornTail};

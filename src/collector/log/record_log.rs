@@ -1,0 +1,404 @@
+//! The record log itself: append, flush, sync, mark, read, delete.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::books::Books;
+use super::entry::{BatchId, Cut, Entry, SeqRange};
+use super::error::LogError;
+use super::frame::{self, Frame, Header, MAX_PAYLOAD};
+use super::reader::{LogReader, Span};
+use super::recover::{self, Recovered};
+use super::segment::Segment;
+use crate::apcloudy::JobId;
+
+/// Gathered groups are written at the latest when they reach this size.
+const WRITE_AT_BYTES: usize = 1024 * 1024;
+
+/// How the log behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// A segment is closed before it grows beyond this size, unless one group is larger. Bytes.
+    pub segment_bytes: u64,
+    /// The longest time between two syncs while there is something to sync.
+    pub sync_every: Duration,
+    /// A random number, used when the directory is empty or damaged.
+    pub log_id: u64,
+}
+
+impl LogOptions {
+    /// The usual sizes: segments of 8 MiB, a sync every 100 ms. `log_id` must be random: it keeps the batch ids of
+    /// two runs of one job apart.
+    #[must_use]
+    pub const fn new(log_id: u64) -> Self {
+        Self {
+            segment_bytes: 8 * 1024 * 1024,
+            sync_every: Duration::from_millis(100),
+            log_id,
+        }
+    }
+}
+
+/// An append-only, checksummed log of records in a directory that one process owns.
+///
+/// The order of work for a turn: any number of [`append_group`](Self::append_group), one
+/// [`flush_writes`](Self::flush_writes) (from then on the groups survive a kill of the process), and before a batch
+/// is sent for the first time [`sync`](Self::sync).
+#[derive(Debug)]
+pub struct RecordLog {
+    dir: PathBuf,
+    /// Held for its lock.
+    _lock: File,
+    options: LogOptions,
+    job_hash: u64,
+    log_id: u64,
+    segments: VecDeque<Segment>,
+    /// The newest segment's file, once something was appended since opening.
+    active: Option<File>,
+    pending: Vec<u8>,
+    stalled: bool,
+    next_seq: u64,
+    books: Books,
+    unsynced: Unsynced,
+}
+
+#[derive(Debug, Default)]
+struct Unsynced {
+    /// Segments that were closed since the last sync.
+    closed: Vec<(PathBuf, File)>,
+    active: bool,
+    dir: bool,
+    last: Option<Instant>,
+}
+
+impl RecordLog {
+    /// Opens or creates the log of a job in a directory and tells what it held.
+    ///
+    /// # Errors
+    /// [`LogError::Locked`] when another process has it, [`LogError::OtherJob`] and [`LogError::NewerFormat`] when
+    /// its segments are not ours (nothing is changed then), [`LogError::Io`] for the rest. Damage is no error: it is
+    /// set aside and reported.
+    pub fn open(dir: &Path, job: &JobId, options: LogOptions) -> Result<(Self, Recovered), LogError> {
+        fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
+        let lock = lock(dir)?;
+        let job_hash = xxh3_64(job.to_string().as_bytes());
+        let scan = recover::scan(dir, job_hash)?;
+        let log_id = scan.log_id.filter(|_| scan.report.damaged.is_empty()).unwrap_or(options.log_id);
+        let log = Self {
+            dir: dir.to_owned(),
+            _lock: lock,
+            options,
+            job_hash,
+            log_id,
+            segments: scan.segments.into(),
+            active: None,
+            pending: Vec::new(),
+            stalled: false,
+            next_seq: scan.next_seq,
+            books: scan.books,
+            unsynced: Unsynced::default(),
+        };
+        Ok((log, scan.report))
+    }
+
+    /// The number that makes this log's batch ids its own.
+    #[must_use]
+    pub fn log_id(&self) -> u64 {
+        self.log_id
+    }
+
+    /// Adds a group: after a crash all of it is there or none. It is in memory until the next flush; a flush also
+    /// happens here when a MiB is waiting or a segment is full.
+    ///
+    /// # Errors
+    /// [`LogError::EmptyGroup`], [`LogError::TooLarge`], [`LogError::Stalled`] after a failed flush, [`LogError::Io`]
+    /// when writing failed. The group is not in the log then.
+    pub fn append_group(&mut self, entries: &[Entry<'_>]) -> Result<SeqRange, LogError> {
+        let mut size = 0;
+        for entry in entries {
+            let bytes = entry.record().map_or(0, |(_, text)| text.len());
+            if bytes > MAX_PAYLOAD {
+                return Err(LogError::TooLarge {
+                    bytes,
+                    limit: MAX_PAYLOAD,
+                });
+            }
+            size += bytes + frame::FRAME_BYTES;
+        }
+        let Some(last) = entries.len().checked_sub(1) else {
+            return Err(LogError::EmptyGroup);
+        };
+        self.make_room(size)?;
+        let first = self.next_seq;
+        for (i, entry) in entries.iter().enumerate() {
+            self.encode(&Frame::Entry(entry.clone()), i == last);
+        }
+        Ok(SeqRange {
+            first,
+            last: self.next_seq - 1,
+        })
+    }
+
+    /// Journals a batch before it is first sent.
+    ///
+    /// # Errors
+    /// [`LogError::BadCut`] when the batch leaves out a record or names numbers that are not there; else as
+    /// [`append_group`](Self::append_group).
+    pub fn cut(&mut self, cut: &Cut) -> Result<(), LogError> {
+        let SeqRange { first, last } = cut.range;
+        let newest = self.next_seq - 1;
+        let oldest_uncut = self.books.uncut().map_or(newest, |(first, _)| first);
+        let from = self.books.cut_up_to() + 1;
+        if first < from || first > oldest_uncut || last < first || last > newest {
+            return Err(LogError::BadCut {
+                id: cut.id,
+                first,
+                last,
+                from,
+                to: newest,
+            });
+        }
+        self.mark(&Frame::Cut(*cut))
+    }
+
+    /// Notes that the sink has a batch, or that it was put into quarantine.
+    ///
+    /// # Errors
+    /// [`LogError::UnknownBatch`] when it is not waiting; else as [`append_group`](Self::append_group).
+    pub fn delivered(&mut self, id: BatchId) -> Result<(), LogError> {
+        let cut = self.books.find(id).ok_or(LogError::UnknownBatch { id })?;
+        self.mark(&Frame::Delivered {
+            id,
+            last: cut.range.last,
+        })
+    }
+
+    /// Notes that the frontier has persisted the settle of the end with this number. The mark reaches the log with
+    /// a later flush; until then the end is reported again at open, which is harmless.
+    pub fn mark_settled(&mut self, seq: u64) {
+        self.books.settle(seq);
+    }
+
+    /// Writes all gathered groups with one call to the system. Once it returns they survive `kill -9`.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]: the groups stay in memory and the next flush writes them; until one succeeds nothing can
+    /// be appended.
+    pub fn flush_writes(&mut self) -> Result<(), LogError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if let Some(up_to) = self.books.settle_mark_due()
+            && !self.stalled
+        {
+            self.encode(&Frame::Settled { up_to }, true);
+        }
+        self.write_pending()
+    }
+
+    /// Flushes and makes everything survive a power cut.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; what was not synced stays due.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        self.flush_writes()?;
+        while let Some((path, file)) = self.unsynced.closed.last() {
+            file.sync_data().map_err(LogError::io("sync", path))?;
+            self.unsynced.closed.pop();
+        }
+        if self.unsynced.active
+            && let (Some(file), Some(segment)) = (&self.active, self.segments.back())
+        {
+            file.sync_data().map_err(LogError::io("sync", &segment.path))?;
+        }
+        self.unsynced.active = false;
+        if self.unsynced.dir {
+            File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", &self.dir))?;
+            self.unsynced.dir = false;
+        }
+        Ok(())
+    }
+
+    /// Syncs when something waits and the last sync is [`LogOptions::sync_every`] ago; tells whether it did.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn sync_if_due(&mut self, now: Instant) -> Result<bool, LogError> {
+        let last = self.unsynced.last;
+        if !self.needs_sync() || last.is_some_and(|last| now < last + self.options.sync_every) {
+            return Ok(false);
+        }
+        self.sync()?;
+        self.unsynced.last = Some(now);
+        Ok(true)
+    }
+
+    /// Whether a power cut could lose something.
+    #[must_use]
+    pub fn needs_sync(&self) -> bool {
+        !self.pending.is_empty() || self.unsynced.active || self.unsynced.dir || !self.unsynced.closed.is_empty()
+    }
+
+    /// Reads the entries of a range again. Flushes first.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] when the flush fails.
+    pub fn read(&mut self, range: SeqRange) -> Result<LogReader, LogError> {
+        self.flush_writes()?;
+        let spans = self
+            .segments
+            .iter()
+            .filter(|segment| segment.first <= range.last && segment.last >= range.first)
+            .map(|segment| Span {
+                path: segment.path.clone(),
+                offset: segment.offset_before(range.first),
+                end: segment.bytes,
+            })
+            .collect();
+        Ok(LogReader::new(range, spans))
+    }
+
+    /// Removes the oldest segments as long as every record in them is delivered and every end settled. Gives the
+    /// number of bytes freed. The segment being written stays.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; the segment stays and is tried again.
+    pub fn delete_delivered(&mut self) -> Result<u64, LogError> {
+        let (delivered, settled) = (self.books.delivered_up_to(), self.books.settled_up_to());
+        let keep = usize::from(self.active.is_some());
+        let mut freed = 0;
+        while self.segments.len() > keep
+            && let Some(oldest) = self.segments.front()
+            && oldest.is_done(delivered, settled)
+        {
+            fs::remove_file(&oldest.path).map_err(LogError::io("remove", &oldest.path))?;
+            freed += oldest.bytes;
+            self.segments.pop_front();
+            self.unsynced.dir = true;
+        }
+        Ok(freed)
+    }
+
+    /// Ends the log: syncs, and removes every segment when nothing in them is needed. Tells what is left.
+    ///
+    /// # Errors
+    /// [`LogError::Io`]; what is on disk is still good.
+    pub fn close(mut self) -> Result<Recovered, LogError> {
+        if let Some(up_to) = self.books.settle_mark_due()
+            && !self.stalled
+        {
+            self.mark(&Frame::Settled { up_to })?;
+        }
+        self.sync()?;
+        if self.books.is_clear() {
+            self.active = None;
+            self.delete_delivered()?;
+        }
+        Ok(Recovered {
+            ends: self.books.ends(),
+            cuts: self.books.cuts(),
+            uncut: self.books.uncut().map(|(first, last)| SeqRange { first, last }),
+            ..Recovered::default()
+        })
+    }
+
+    /// Bytes of all segments, written or waiting.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum::<u64>() + self.pending.len() as u64
+    }
+
+    /// Bytes of record text the sink does not have yet.
+    #[must_use]
+    pub fn undelivered_bytes(&self) -> u64 {
+        self.books.undelivered_bytes()
+    }
+
+    /// The last number given out.
+    #[must_use]
+    pub fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    fn mark(&mut self, frame: &Frame<'_>) -> Result<(), LogError> {
+        self.make_room(64)?;
+        self.encode(frame, true);
+        Ok(())
+    }
+
+    /// Has an open segment with room for a group, or fails and changes nothing.
+    fn make_room(&mut self, size: usize) -> Result<(), LogError> {
+        if self.stalled {
+            let file = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
+            return Err(LogError::Stalled { file });
+        }
+        let used = self.segments.back().map_or(0, |s| s.bytes) + self.pending.len() as u64;
+        let full = used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
+        if self.active.is_some() && !full {
+            return if self.pending.len() >= WRITE_AT_BYTES { self.write_pending() } else { Ok(()) };
+        }
+        self.write_pending()?;
+        let header = Header {
+            first_seq: self.next_seq,
+            after_seq: self.segments.back().map_or(0, |s| s.last),
+            job_hash: self.job_hash,
+            log_id: self.log_id,
+        };
+        let (segment, file) = Segment::create(&self.dir, &header)?;
+        if let (Some(closed), Some(segment)) = (self.active.replace(file), self.segments.back()) {
+            self.unsynced.closed.push((segment.path.clone(), closed));
+        }
+        self.segments.push_back(segment);
+        self.unsynced.active = true;
+        self.unsynced.dir = true;
+        Ok(())
+    }
+
+    fn encode(&mut self, frame: &Frame<'_>, last_of_group: bool) {
+        let seq = self.next_seq;
+        if let Some(segment) = self.segments.back_mut() {
+            segment.note(seq, segment.bytes + self.pending.len() as u64, frame);
+        }
+        frame::encode(&mut self.pending, seq, frame, last_of_group);
+        self.books.note(seq, frame);
+        self.next_seq += 1;
+    }
+
+    fn write_pending(&mut self) -> Result<(), LogError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (Some(file), Some(segment)) = (&self.active, self.segments.back_mut()) else {
+            return Ok(());
+        };
+        // At its place and not at the end: a repetition overwrites what a failed write left behind.
+        self.stalled = true;
+        file.write_all_at(&self.pending, segment.bytes).map_err(LogError::io("write", &segment.path))?;
+        self.stalled = false;
+        segment.bytes += self.pending.len() as u64;
+        self.pending.clear();
+        self.unsynced.active = true;
+        Ok(())
+    }
+}
+
+fn lock(dir: &Path) -> Result<File, LogError> {
+    let path = dir.join("lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(LogError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LogError::Locked { dir: dir.to_owned() }),
+        Err(TryLockError::Error(source)) => Err(LogError::io("lock", &path)(source)),
+    }
+}
