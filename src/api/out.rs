@@ -17,7 +17,7 @@ use super::request::{Request, RequestError};
 use super::response::Response;
 use super::spider::Spider;
 use super::stats::Stats;
-use crate::apcloudy::text::to_text_counting;
+use crate::apcloudy::to_text_counting;
 use crate::scheduler::job::{Job, RequestId};
 use crate::web::key::seen_key;
 

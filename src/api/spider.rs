@@ -78,7 +78,8 @@ pub trait Spider: DeserializeOwned + Send + Sync + Sized + 'static {
     }
 
     /// Signs or completes a request after the lease's credential was merged; it may read every part of it.
-    fn authorize(&self, request: &mut Outgoing, grant: &Grant) -> impl Future<Output = CallbackResult> + Send {
+    /// An error fails the request.
+    fn authorize(&self, request: &mut Outgoing, grant: &Grant) -> impl Future<Output = Result<(), String>> + Send {
         let _ = (request, grant);
         std::future::ready(Ok(()))
     }
@@ -177,22 +178,6 @@ impl<S: Spider> DynSpider for S {
     }
 
     fn authorize<'a>(&'a self, request: &'a mut Outgoing, grant: &'a Grant) -> BoxFuture<'a, Result<(), String>> {
-        let running = Spider::authorize(self, request, grant);
-        Box::pin(async move {
-            // The error itself need not be `Send`: only its text leaves the poll.
-            SendText(Box::pin(running)).await
-        })
-    }
-}
-
-/// Turns a callback's result into its text within the poll that completes it, so that no error value that
-/// is not `Send` is ever held by the outer future.
-struct SendText<F>(std::pin::Pin<Box<F>>);
-
-impl<F: Future<Output = CallbackResult>> Future for SendText<F> {
-    type Output = Result<(), String>;
-
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
-        self.0.as_mut().poll(cx).map(|result| result.map_err(|e| e.to_string()))
+        Box::pin(Spider::authorize(self, request, grant))
     }
 }

@@ -7,3 +7,4 @@ pub mod batch;
 pub mod layer;
 pub mod log;
 pub mod logring;
+pub mod message;

@@ -2,3 +2,4 @@
 
 pub mod message;
 pub mod ticket;
+pub(crate) mod window;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::message::Effects;
-use crate::apcloudy::text::to_text;
+use crate::apcloudy::to_text;
 use crate::api::context::Context;
 use crate::api::extension::Extension;
 use crate::api::out::ItemText;
