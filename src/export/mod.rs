@@ -23,12 +23,12 @@ pub use target::{Format, Place, Target};
 /// One item: a JSON object as text in the form Python's `json.dumps` gives by default, so ASCII and on one line
 /// (`{"a": 1, "b": "\u00e9"}`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ItemText(Box<str>);
+pub struct ItemText(String);
 
 impl ItemText {
     /// Takes a text that is known to be a JSON object on one line; nothing is checked.
     #[must_use]
-    pub fn new(text: impl Into<Box<str>>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
@@ -91,7 +91,9 @@ impl Encoding {
         match name.to_ascii_lowercase().as_str() {
             "" | "ascii" | "us-ascii" => Ok(Self::Ascii),
             "utf-8" | "utf8" => Ok(Self::Utf8),
-            _ => Err(FeedError::Encoding { found: name.to_owned() }),
+            _ => Err(FeedError::Encoding {
+                found: name.to_owned(),
+            }),
         }
     }
 }
@@ -143,18 +145,25 @@ pub struct FeedOptions {
     pub existing: Existing,
 }
 
-/// Opens a feed. `stdout` is where a target of `-` writes; it is not used for a file.
+/// Opens a feed. `stdout` is asked for what a target of `-` writes to, and not at all for a file.
 ///
 /// # Errors
 /// [`FeedError`] when the file cannot be opened, or when it is to be appended to and is not of the format.
-pub fn open(target: &Target, options: FeedOptions, stdout: Box<dyn Write + Send>) -> Result<Box<dyn Feed>, FeedError> {
+pub fn open(
+    target: &Target,
+    options: FeedOptions,
+    stdout: impl FnOnce() -> io::Result<Box<dyn Write + Send>>,
+) -> Result<Box<dyn Feed>, FeedError> {
+    let writer = || stdout().map_err(FeedError::io("open", Path::new("-")));
     Ok(match (target.format, &target.place) {
         (Format::JsonLines, Place::File(path)) => Box::new(jsonl::JsonLines::open(path, options)?),
-        (Format::JsonLines, Place::Stdout) => Box::new(jsonl::JsonLines::to_writer(stdout, options)),
+        (Format::JsonLines, Place::Stdout) => {
+            Box::new(jsonl::JsonLines::to_writer(writer()?, options))
+        }
         (Format::Json, Place::File(path)) => Box::new(json::Json::open(path, options)?),
-        (Format::Json, Place::Stdout) => Box::new(json::Json::to_writer(stdout, options)?),
+        (Format::Json, Place::Stdout) => Box::new(json::Json::to_writer(writer()?, options)?),
         (Format::Csv, Place::File(path)) => Box::new(csv::Csv::open(path, options)?),
-        (Format::Csv, Place::Stdout) => Box::new(csv::Csv::to_writer(stdout, options)?),
+        (Format::Csv, Place::Stdout) => Box::new(csv::Csv::to_writer(writer()?, options)?),
     })
 }
 
@@ -163,7 +172,9 @@ pub fn open(target: &Target, options: FeedOptions, stdout: Box<dyn Write + Send>
 #[non_exhaustive]
 pub enum FeedError {
     /// The operating system refused something.
-    #[error("cannot {doing} {path}: {source}; check that the folder exists, is writable and has room")]
+    #[error(
+        "cannot {doing} {path}: {source}; check that the folder exists, is writable and has room"
+    )]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -181,7 +192,9 @@ pub enum FeedError {
         reason: String,
     },
     /// The file to append to is of another format.
-    #[error("cannot append to {path}: it is not {expected} ({reason}); overwrite it with -O, or give another file")]
+    #[error(
+        "cannot append to {path}: it is not {expected} ({reason}); overwrite it with -O, or give another file"
+    )]
     Existing {
         /// The file.
         path: String,
@@ -222,7 +235,11 @@ pub enum FeedError {
 impl FeedError {
     fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.display().to_string();
-        move |source| Self::Io { doing, path, source }
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
     }
 }
 

@@ -45,7 +45,10 @@ struct Generations<T> {
 
 impl<T> Default for Generations<T> {
     fn default() -> Self {
-        Self { young: HashMap::new(), old: HashMap::new() }
+        Self {
+            young: HashMap::new(),
+            old: HashMap::new(),
+        }
     }
 }
 
@@ -59,10 +62,10 @@ impl<T> Generations<T> {
         if let Some(entry) = self.young.get(text) {
             return entry.take(report);
         }
-        let entry = self
-            .old
-            .remove(text)
-            .unwrap_or_else(|| Entry { result: compile(text).map(Rc::new), logged: Cell::new(false) });
+        let entry = self.old.remove(text).unwrap_or_else(|| Entry {
+            result: compile(text).map(Rc::new),
+            logged: Cell::new(false),
+        });
         let result = entry.take(report);
         if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);
@@ -78,8 +81,12 @@ impl<T> Entry<T> {
             && report == Report::Log
             && !self.logged.replace(true)
         {
-            tracing::error!(selector = error.text(), position = error.position(), reason = error.reason(),
-                "selector is not valid, it selects nothing");
+            tracing::error!(
+                selector = error.text(),
+                position = error.position(),
+                reason = error.reason(),
+                "selector is not valid, it selects nothing"
+            );
         }
         self.result.clone()
     }

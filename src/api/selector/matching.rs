@@ -50,7 +50,11 @@ impl<'p> Hit<'p> {
             Self::Element(element) => {
                 let html = element.html();
                 if html.contains('&') {
-                    return html.replace("&gt;", ">").replace("&quot;", "\"").replace("&nbsp;", "\u{a0}").into();
+                    return html
+                        .replace("&gt;", ">")
+                        .replace("&quot;", "\"")
+                        .replace("&nbsp;", "\u{a0}")
+                        .into();
                 }
                 html.into()
             }
@@ -85,18 +89,11 @@ impl<'p> Hit<'p> {
 pub(super) fn all<'p>(roots: &Roots<'p>, groups: &[Group]) -> Vec<Hit<'p>> {
     let mut hits = Vec::new();
     let roots = roots.as_slice();
-    let nested = has_nested(roots);
     if let [group] = groups
-        && !(nested && group.uses_scope)
+        && let Some(outer) = sufficient(roots, group)
     {
-        let mut last: Option<ElementRef<'p>> = None;
-        for root in roots {
-            // A root below an earlier one can add nothing: what it reaches, the earlier one reaches too.
-            if nested && last.is_some_and(|last| is_inside(*root, last)) {
-                continue;
-            }
+        for root in outer.iter() {
             collect(*root, group, &mut hits);
-            last = Some(*root);
         }
         return hits;
     }
@@ -110,24 +107,61 @@ pub(super) fn all<'p>(roots: &Roots<'p>, groups: &[Group]) -> Vec<Hit<'p>> {
 
 /// The first hit in document order.
 pub(super) fn first<'p>(roots: &Roots<'p>, groups: &[Group]) -> Option<Hit<'p>> {
-    if let ([root], [group]) = (roots.as_slice(), groups) {
-        let mut matched = matches(*root, group);
-        return match &group.take {
-            Take::Element => matched.next().map(Hit::Element),
-            Take::Attr(name) => matched.find_map(|element| Some(Hit::Attr(element, element.attr(name)?))),
-            Take::Text => loop {
-                let element = matched.next()?;
-                let child = element.children().find(|child| child.value().is_text() || child.value().is_element());
-                match child {
-                    None => {}
-                    Some(child) if child.value().is_text() => break Some(Hit::Text(child)),
-                    // An element stands before any text; it may be a match with an earlier text of its own.
-                    Some(_) => break all(roots, groups).first().copied(),
-                }
-            },
-        };
+    if let [group] = groups
+        && let Some(outer) = sufficient(roots.as_slice(), group)
+    {
+        return outer.iter().find_map(|root| first_below(*root, group));
     }
     all(roots, groups).first().copied()
+}
+
+fn first_below<'p>(root: ElementRef<'p>, group: &Group) -> Option<Hit<'p>> {
+    let mut matched = matches(root, group);
+    match &group.take {
+        Take::Element => matched.next().map(Hit::Element),
+        Take::Attr(name) => {
+            matched.find_map(|element| Some(Hit::Attr(element, element.attr(name)?)))
+        }
+        Take::Text => loop {
+            let element = matched.next()?;
+            let child = element
+                .children()
+                .find(|child| child.value().is_text() || child.value().is_element());
+            match child {
+                None => {}
+                Some(child) if child.value().is_text() => break Some(Hit::Text(child)),
+                Some(_) => {
+                    // An element stands before any text; it may be a match with an earlier text of its own.
+                    let mut hits = Vec::new();
+                    collect(root, group, &mut hits);
+                    break hits.first().copied();
+                }
+            }
+        },
+    }
+}
+
+/// The roots that find what all of them find: those that lie in no other one, in document order. `None` where an inner
+/// root can find something of its own. One walk over the roots at most.
+fn sufficient<'r, 'p>(
+    roots: &'r [ElementRef<'p>],
+    group: &Group,
+) -> Option<Cow<'r, [ElementRef<'p>]>> {
+    if roots.len() < 2 {
+        return Some(Cow::Borrowed(roots));
+    }
+    let mut outer = Vec::with_capacity(roots.len());
+    let mut rest = roots.iter().peekable();
+    while let Some(root) = rest.next() {
+        outer.push(*root);
+        for node in root.descendants() {
+            let Some(next) = rest.peek() else { break };
+            if next.id() == node.id() {
+                rest.next();
+            }
+        }
+    }
+    (outer.len() == roots.len() || !group.uses_scope).then_some(Cow::Owned(outer))
 }
 
 /// The text of an element as a reader sees it, with runs of white space as one blank.
@@ -138,7 +172,11 @@ pub(super) fn visible_text(element: ElementRef<'_>, out: &mut String) {
         let (Edge::Open(node) | Edge::Close(node)) = edge;
         match node.value() {
             Node::Element(inner) if matches!(inner.name(), "script" | "style" | "template") => {
-                hidden = if opens { hidden + 1 } else { hidden.saturating_sub(1) };
+                hidden = if opens {
+                    hidden + 1
+                } else {
+                    hidden.saturating_sub(1)
+                };
             }
             Node::Text(text) if opens && hidden == 0 => push_words(text, out),
             _ => {}
@@ -164,8 +202,14 @@ fn text_of(node: NodeRef<'_>) -> &str {
 }
 
 /// The elements one group matches below a root, the root itself included.
-fn matches<'p, 'g>(root: ElementRef<'p>, group: &'g Group) -> impl Iterator<Item = ElementRef<'p>> + use<'p, 'g> {
-    let own = group.selector.matches_with_scope(&root, Some(root)).then_some(root);
+fn matches<'p, 'g>(
+    root: ElementRef<'p>,
+    group: &'g Group,
+) -> impl Iterator<Item = ElementRef<'p>> + use<'p, 'g> {
+    let own = group
+        .selector
+        .matches_with_scope(&root, Some(root))
+        .then_some(root);
     own.into_iter().chain(root.select(&group.selector))
 }
 
@@ -174,7 +218,9 @@ fn collect<'p>(root: ElementRef<'p>, group: &Group, hits: &mut Vec<Hit<'p>>) {
     match &group.take {
         Take::Element => hits.extend(matched.map(Hit::Element)),
         Take::Attr(name) => {
-            hits.extend(matched.filter_map(|element| Some(Hit::Attr(element, element.attr(name)?))));
+            hits.extend(
+                matched.filter_map(|element| Some(Hit::Attr(element, element.attr(name)?))),
+            );
         }
         Take::Text => collect_texts(matched, hits),
     }
@@ -206,31 +252,20 @@ fn collect_texts<'p>(matched: impl Iterator<Item = ElementRef<'p>>, hits: &mut V
     }
 }
 
-fn is_inside(element: ElementRef<'_>, outer: ElementRef<'_>) -> bool {
-    element.ancestors().any(|ancestor| ancestor.id() == outer.id())
-}
-
-fn has_nested(roots: &[ElementRef<'_>]) -> bool {
-    if roots.len() < 2 {
-        return false;
-    }
-    let mut last: Option<ElementRef<'_>> = None;
-    for root in roots {
-        if last.is_some_and(|last| is_inside(*root, last)) {
-            return true;
-        }
-        last = Some(*root);
-    }
-    false
-}
-
 /// Puts hits of several searches in document order, without doubles: an element before its attributes, both before
 /// its content. Attributes of one element keep the order they were found in.
 fn in_document_order<'p>(roots: &[ElementRef<'p>], mut hits: Vec<Hit<'p>>) -> Vec<Hit<'p>> {
-    let Some(top) = roots.first().and_then(|root| root.ancestors().last().or(Some(**root))) else {
+    let Some(top) = roots
+        .first()
+        .and_then(|root| root.ancestors().last().or(Some(**root)))
+    else {
         return hits;
     };
-    let places: HashMap<_, _> = top.descendants().enumerate().map(|(place, node)| (node.id(), place)).collect();
+    let places: HashMap<_, _> = top
+        .descendants()
+        .enumerate()
+        .map(|(place, node)| (node.id(), place))
+        .collect();
     let place = |hit: &Hit<'p>| match hit {
         Hit::Element(element) => (places.get(&element.id()).copied(), 0_u8),
         Hit::Text(node) => (places.get(&node.id()).copied(), 0),
