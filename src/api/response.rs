@@ -17,7 +17,7 @@ use url::Url;
 
 use super::links::{Link, extract_links};
 use super::request::Request;
-use super::selector::{Page, Selection, SelectorError};
+use super::selector::{Page, Selection, SelectorError, matches};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::parser::message::Marks;
 use crate::scheduler::job::Job;
@@ -35,6 +35,7 @@ struct Inner {
     text: OnceCell<(Option<String>, &'static Encoding)>,
     page: OnceCell<Page>,
     base: OnceCell<Url>,
+    pattern_errors: RefCell<Vec<SelectorError>>,
 }
 
 /// A body that is not what the callback took it for.
@@ -47,7 +48,7 @@ pub struct JsonError {
 
 impl Response {
     pub(crate) fn new(job: Arc<Job>, reply: Arc<Reply>, latency: Duration, marks: Rc<RefCell<Marks>>) -> Self {
-        Self(Rc::new(Inner { job, reply, latency, marks, text: OnceCell::new(), page: OnceCell::new(), base: OnceCell::new() }))
+        Self(Rc::new(Inner { job, reply, latency, marks, text: OnceCell::new(), page: OnceCell::new(), base: OnceCell::new(), pattern_errors: RefCell::default() }))
     }
 
     /// The URL that answered: the last one of a redirect chain.
@@ -154,13 +155,13 @@ impl Response {
     /// Matches of a regular expression in the text: its groups, or the whole match without any.
     #[must_use]
     pub fn re(&self, pattern: &str) -> Vec<String> {
-        self.page().re(self.text(), pattern)
+        self.matches(pattern, usize::MAX)
     }
 
     /// The first match of a regular expression in the text.
     #[must_use]
     pub fn re_first(&self, pattern: &str) -> Option<String> {
-        self.page().re_first(self.text(), pattern)
+        self.matches(pattern, 1).into_iter().next()
     }
 
     /// Reads the body as JSON.
@@ -218,7 +219,16 @@ impl Response {
 
     /// Selector errors of calls that cannot return one.
     pub(crate) fn take_selector_errors(&self) -> Vec<SelectorError> {
-        self.0.page.get().map(Page::take_errors).unwrap_or_default()
+        let mut errors = self.0.pattern_errors.take();
+        errors.extend(self.0.page.get().map(Page::take_errors).unwrap_or_default());
+        errors
+    }
+
+    fn matches(&self, pattern: &str, most: usize) -> Vec<String> {
+        matches(self.text(), pattern, most).unwrap_or_else(|error| {
+            self.0.pattern_errors.borrow_mut().push(error);
+            Vec::new()
+        })
     }
 
     fn decoded(&self) -> &(Option<String>, &'static Encoding) {

@@ -96,6 +96,17 @@ impl Page {
     }
 }
 
+/// Matches of a regular expression in a text that belongs to no node, at most `most`; a bad pattern is logged.
+pub(crate) fn matches(text: &str, pattern: &str, most: usize) -> Result<Vec<String>, SelectorError> {
+    let regex = cache::pattern(pattern, cache::Report::Log)?;
+    let mut found = Vec::new();
+    pattern::find(&regex, text, |text| {
+        found.push(text.to_owned());
+        if found.len() < most { pattern::Next::Go } else { pattern::Next::Stop }
+    });
+    Ok(found)
+}
+
 impl fmt::Debug for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Page")
