@@ -1,4 +1,18 @@
-//! A ticket's name: which piece of work an order or a fact is about, and which issue of it.
+//! Tickets: one piece of work in flight each, and the lease it holds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::window::Share;
+use crate::api::failure::Fault;
+use crate::collector::message::Group;
+use crate::downloader::message::Attempt;
+use crate::downloader::transport::Reply;
+use crate::plane::{Grant, LeaseId};
+use crate::scheduler::job::{Job, Outcome, SlotKey};
 
 /// Names one ticket and its issue. Every order carries one; a fact whose epoch is not the ticket's present
 /// one answers an order that was given up, and is dropped and counted.
@@ -8,4 +22,168 @@ pub struct Tag {
     pub ticket: u64,
     /// Which issue of it.
     pub epoch: u32,
+}
+
+/// Gives a lease back without a report.
+pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
+
+/// The one owner of a lease. Dropping it releases the lease, unless a releasing report took that over.
+pub(crate) struct LeaseGuard {
+    grant: Option<Grant>,
+    releaser: Releaser,
+}
+
+/// What a ticket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request of the frontier: a page, or an origin's robots.txt.
+    Request,
+    /// The spider's `start`.
+    Start,
+    /// The spider's `idle`.
+    Idle,
+}
+
+/// Where a ticket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum State {
+    /// Waits for its lease.
+    Leasing,
+    /// Waits for its slot, under its lease: a redirect hop.
+    Pacing,
+    /// On the wire.
+    Fetching,
+    /// With a parser.
+    Parsing,
+    /// Its requests are on their way into the frontier, or its group into the record log.
+    Committing,
+}
+
+/// One piece of work in flight.
+pub(crate) struct Ticket {
+    pub(crate) tag: Tag,
+    pub(crate) kind: Kind,
+    pub(crate) state: State,
+    pub(crate) since: Instant,
+    /// The request; `None` for `start` and `idle`.
+    pub(crate) job: Option<Arc<Job>>,
+    /// The slot whose place it holds.
+    pub(crate) slot: Option<SlotKey>,
+    pub(crate) wants_sent: bool,
+    pub(crate) lease: Option<LeaseGuard>,
+    pub(crate) share: Option<Arc<Share>>,
+    pub(crate) attempt: Option<Attempt>,
+    /// Whether the attempt is reported.
+    pub(crate) reported: bool,
+    /// Kept until the callback is over, so that a page can be given to another parser.
+    pub(crate) reply: Option<Arc<Reply>>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) parser: Option<usize>,
+    /// Request records that go with the next group.
+    pub(crate) records: Vec<String>,
+    /// Groups made so far.
+    pub(crate) parts: u32,
+    pub(crate) commit: Option<Commit>,
+}
+
+/// A commit under way: children first, then the group, then whoever waits.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// The offer that is not accepted yet.
+    pub(crate) offer: Option<u64>,
+    /// The group, until it is kept; ordered once the offer is accepted.
+    pub(crate) group: Arc<Group>,
+    pub(crate) then: Then,
+}
+
+/// What follows a kept group.
+#[derive(Debug)]
+pub(crate) enum Then {
+    /// The callback goes on, when there is room.
+    Resume(oneshot::Sender<Result<(), String>>),
+    /// The request has ended.
+    Settle(Outcome),
+    /// The ticket is over; its request went back into the frontier, or it had none.
+    Close,
+}
+
+impl LeaseGuard {
+    pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
+        Self { grant: Some(grant), releaser }
+    }
+
+    pub(crate) fn grant(&self) -> Option<&Grant> {
+        self.grant.as_ref()
+    }
+
+    /// A releasing report ends the lease: the guard no longer does.
+    pub(crate) fn hand_over(mut self) {
+        self.grant = None;
+    }
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        if let Some(grant) = self.grant.take() {
+            (self.releaser)(grant.lease);
+        }
+    }
+}
+
+impl fmt::Debug for LeaseGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LeaseGuard").field(&self.grant.as_ref().map(|g| &g.lease)).finish()
+    }
+}
+
+impl Ticket {
+    pub(crate) fn new(ticket: u64, kind: Kind, state: State, now: Instant) -> Self {
+        Self {
+            tag: Tag { ticket, epoch: 0 },
+            kind,
+            state,
+            since: now,
+            job: None,
+            slot: None,
+            wants_sent: false,
+            lease: None,
+            share: None,
+            attempt: None,
+            reported: true,
+            reply: None,
+            fault: None,
+            parser: None,
+            records: Vec::new(),
+            parts: 0,
+            commit: None,
+        }
+    }
+
+    pub(crate) fn enter(&mut self, state: State, now: Instant) {
+        self.state = state;
+        self.since = now;
+    }
+
+    /// Whether it counts against the window's requests.
+    pub(crate) fn holds_window(&self) -> bool {
+        self.kind == Kind::Request && self.state != State::Leasing
+    }
+
+    /// Whether it counts against `CONCURRENT_REQUESTS`.
+    pub(crate) fn is_downloading(&self) -> bool {
+        matches!(self.state, State::Leasing | State::Pacing | State::Fetching)
+    }
+}
+
+impl State {
+    /// What a ticket in this state waits for, for the watchdog.
+    pub(crate) fn waits_for(self) -> &'static str {
+        match self {
+            Self::Leasing => "a lease",
+            Self::Pacing => "its host's delay",
+            Self::Fetching => "the site",
+            Self::Parsing => "its callback",
+            Self::Committing => "the frontier or the record log",
+        }
+    }
 }

@@ -22,11 +22,13 @@ pub enum Order {
         /// Whether they come from `start()`: then the start cursor moves by their number.
         seeds: bool,
     },
-    /// This many jobs may be out for download at once more than now: a standing credit until used.
-    /// The number replaces the one before. Answered by [`Ready`] at once, and again whenever due jobs use credit.
+    /// Jobs may be handed out until `upto` were handed out in all: a standing credit until used. Counting from
+    /// the start makes a late number harmless. Answered by [`Ready`] at once, and again whenever due jobs use credit.
     Pull {
-        /// Credits.
-        credits: usize,
+        /// The pull's number, rising.
+        seq: u64,
+        /// Jobs handed out in all, at most.
+        upto: u64,
     },
     /// The request has ended.
     Settle {
@@ -72,6 +74,11 @@ pub enum Control {
         scope: Scope,
         /// Until when.
         until: Instant,
+    },
+    /// A gate is over before its time.
+    Lift {
+        /// What was gated.
+        scope: Scope,
     },
     /// The rules of an origin are known: its pages may go, or are forbidden.
     Robots {
@@ -138,8 +145,8 @@ pub struct Accepted {
     pub too_long: u64,
     /// Requests queued or in flight now.
     pub pending: u64,
-    /// Why the store refused the whole offer, if it did.
-    pub error: Option<StoreError>,
+    /// Why the store refused the whole offer, if it did, and the offer itself: nothing of it was taken.
+    pub refused: Option<(StoreError, Vec<Job>)>,
 }
 
 /// Answers a pull: jobs that may go now, and what is left.
@@ -153,6 +160,8 @@ pub struct Ready {
     pub next_due: Option<Instant>,
     /// The last offer that these numbers include.
     pub after_offer: u64,
+    /// The last pull that these numbers include; so do all orders given before it.
+    pub seq: u64,
 }
 
 /// A job whose time has come.
