@@ -1,3 +1,3 @@
 //! Dragline.
-pub mod web;
 mod downloader;
+pub mod web;

@@ -103,13 +103,21 @@ pub(super) fn parse_cookie_date(text: &str) -> Option<Timestamp> {
     let is_delimiter = |c: char| !(c.is_alphanumeric() || c == ':' || !c.is_ascii()) || matches!(c, '\u{7f}');
     let (mut clock, mut day, mut named_month, mut year) = (None, None, None, None);
     for token in text.split(is_delimiter).filter(|token| !token.is_empty()) {
-        if clock.is_none() && let Some(found) = clock_token(token) {
+        if clock.is_none()
+            && let Some(found) = clock_token(token)
+        {
             clock = Some(found);
-        } else if day.is_none() && let Some(found) = leading_number(token, 1, 2) {
+        } else if day.is_none()
+            && let Some(found) = leading_number(token, 1, 2)
+        {
             day = i8::try_from(found).ok();
-        } else if named_month.is_none() && let Some(found) = token.get(..3).and_then(month) {
+        } else if named_month.is_none()
+            && let Some(found) = token.get(..3).and_then(month)
+        {
             named_month = Some(found);
-        } else if year.is_none() && let Some(found) = leading_number(token, 2, 4) {
+        } else if year.is_none()
+            && let Some(found) = leading_number(token, 2, 4)
+        {
             year = i16::try_from(found).ok();
         }
     }
