@@ -194,7 +194,8 @@ fn canonical_path(parts: &Parts<'_>) -> String {
     }
     if !params.is_empty() {
         out.push(';');
-        push_encoded(&mut out, params.as_bytes(), |byte| is_path_literal(byte) || byte == b'%');
+        let literal = |byte| byte == b'%' || (is_path_literal(byte) && !matches!(byte, b'[' | b']' | b'|'));
+        push_encoded(&mut out, params.as_bytes(), literal);
     }
     out
 }
