@@ -91,6 +91,14 @@ fn is_plain_canonical(url: &str) -> bool {
         return false;
     };
     let (host, path_and_query) = rest.split_at(slash);
+    let (host, port) = match host.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (host, None),
+    };
+    let is_plain_port = |port: &str| port.starts_with(|c: char| matches!(c, '1'..='9')) && port.parse::<u16>().is_ok();
+    if !port.is_none_or(is_plain_port) {
+        return false;
+    }
     let plain_host = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
     if host.is_empty() || !host.bytes().all(plain_host) {
         return false;
@@ -345,6 +353,10 @@ mod tests {
         assert!(is_plain_canonical("https://example.test/a?a=1&b=2"));
         assert!(!is_plain_canonical("https://example.test/a?b=1&a=2"));
         assert!(!is_plain_canonical("https://example.test/a/../b"));
+        assert!(is_plain_canonical("http://127.0.0.1:8901/a"));
+        assert!(!is_plain_canonical("https://example.test:080/"));
+        assert!(!is_plain_canonical("https://example.test:65536/"));
+        assert!(!is_plain_canonical("https://example.test:/"));
         assert!(!is_plain_canonical("https://example.test"));
         for entry in vectors() {
             let url = entry["url"].as_str().unwrap();

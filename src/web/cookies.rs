@@ -190,10 +190,10 @@ impl Jar {
     }
 
     fn keep_bounds(&mut self, added: &Key) {
-        let same_domain = |key: &&Key| key.site == added.site && key.domain == added.domain;
-        let of_domain = self.numbers.keys().filter(same_domain).count();
+        let in_domain = |cookie: &&Cookie<'_>| String::from(&cookie.domain) == added.domain;
+        let of_domain = self.sites.get(&added.site).map_or(0, |store| store.iter_any().filter(in_domain).count());
         let oldest = if of_domain > MAX_PER_DOMAIN {
-            self.ages.values().find(same_domain).cloned()
+            self.ages.values().find(|key| key.site == added.site && key.domain == added.domain).cloned()
         } else if self.ages.len() > MAX_TOTAL {
             self.ages.values().next().cloned()
         } else {

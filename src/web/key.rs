@@ -2,7 +2,7 @@
 //!
 //! Ours alone and written to disk: 128 bits of a seeded xxh3 over method, URL and body. The seed carries the format
 //! version, so a change of the rule gives other keys instead of wrong matches. Called for every link of every page,
-//! therefore free of heap allocation unless a query has more than [`PAIRS_ON_STACK`] pairs.
+//! therefore free of heap allocation unless a query has more than a few dozen pairs.
 
 use http::Method;
 use url::{Position, Url};

@@ -128,7 +128,7 @@ fn an_identity_body_has_no_decoder() {
 
 #[test]
 fn a_bomb_stops_at_the_cap_in_every_coding() {
-    let plain = vec![0_u8; 64 << 20];
+    let plain = vec![0_u8; 16 << 20];
     for coding in ["gzip", "deflate", "br", "zstd"] {
         let bomb = encode(coding, &plain);
         let outcome = run(&[coding], &bomb, usize::MAX, 65_536);
