@@ -22,6 +22,12 @@ const MAX_CODINGS: usize = 8;
 /// Bytes needed to judge whether a body is what its label says.
 const SNIFF_BYTES: usize = 16;
 
+/// Bytes that are held back while a body without magic number could still be text.
+const TEXT_BYTES: usize = 64;
+
+/// Bytes of text that no compressed stream begins with by chance.
+const SURELY_TEXT_BYTES: usize = 32;
+
 /// Why a body cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -225,7 +231,8 @@ impl Stage {
             return self.decode(input, inner, sink);
         };
         held.extend_from_slice(input);
-        if held.len() < SNIFF_BYTES {
+        let wanted = if has_magic(self.label) || !is_text(held) { SNIFF_BYTES } else { TEXT_BYTES };
+        if held.len() < wanted {
             return Ok(());
         }
         self.begin(inner, sink)
@@ -312,13 +319,7 @@ impl Stage {
 }
 
 /// Hands decoded bytes to the next stage within the bound of this one.
-fn emit(
-    room: &mut usize,
-    limit: usize,
-    bytes: &[u8],
-    inner: &mut [Stage],
-    sink: &mut Sink<'_>,
-) -> Result<(), DecodeError> {
+fn emit(room: &mut usize, limit: usize, bytes: &[u8], inner: &mut [Stage], sink: &mut Sink<'_>) -> Result<(), DecodeError> {
     let Some(left) = room.checked_sub(bytes.len()) else {
         feed(inner, bytes.get(..*room).unwrap_or_default(), sink)?;
         return Err(DecodeError::TooLarge { limit });
@@ -340,6 +341,9 @@ impl State {
 
 /// The coding of a body by its first bytes and its label; `None` when it cannot be what the label says.
 fn coding_of(head: &[u8], label: Coding) -> Option<Coding> {
+    if !has_magic(label) && head.len() >= SURELY_TEXT_BYTES && is_text(head) {
+        return None;
+    }
     // A cut body shows only the first byte of its magic number.
     let starts = |magic: &[u8]| head.starts_with(magic) || magic.starts_with(head);
     if head.starts_with(b"\x1f\x8b\x08") || (label == Coding::Gzip && starts(b"\x1f\x8b")) {
@@ -349,7 +353,7 @@ fn coding_of(head: &[u8], label: Coding) -> Option<Coding> {
         return Some(Coding::Zstd);
     }
     match label {
-        Coding::Gzip | Coding::Zstd if label == Coding::Zstd && is_zstd_start(head) => Some(Coding::Zstd),
+        Coding::Zstd if is_zstd_start(head) => Some(Coding::Zstd),
         Coding::Gzip | Coding::Zstd => is_zlib(head).then_some(Coding::Deflate),
         Coding::Deflate | Coding::Brotli => Some(label),
     }
@@ -368,22 +372,28 @@ fn is_zlib(head: &[u8]) -> bool {
     method & 0x0f == 8 && method >> 4 <= 7 && u16::from_be_bytes([method, flags]) % 31 == 0
 }
 
-/// Whether the bytes can be an unencoded body: text, or a file that no coding starts like.
-fn looks_readable(head: &[u8]) -> bool {
-    let files: [&[u8]; 5] = [b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\xff\xfe", b"\xfe\xff"];
-    let is_text = |byte: &u8| *byte >= b' ' || matches!(byte, b'\t' | b'\n' | 0x0c | b'\r');
-    let start = head.get(..SNIFF_BYTES).unwrap_or(head);
-    files.iter().any(|magic| head.starts_with(magic)) || (start.iter().all(is_text) && mostly_ascii(start))
+/// Whether streams of this coding begin with a magic number.
+fn has_magic(coding: Coding) -> bool {
+    matches!(coding, Coding::Gzip | Coding::Zstd)
 }
 
-/// Text of a page begins with markup or words; half of it outside ASCII only when it is UTF-8.
-fn mostly_ascii(start: &[u8]) -> bool {
+/// Whether the bytes can be an unencoded body: text, or a file that no coding starts like.
+fn looks_readable(head: &[u8]) -> bool {
+    let files: [&[u8]; 5] = [b"\x89PNG", b"\xff\xd8\xff", b"PK\x03\x04", b"\xff\xfe<\0", b"\xfe\xff\0<"];
+    let start = head.get(..SNIFF_BYTES).unwrap_or(head);
     let ascii = start.iter().filter(|byte| byte.is_ascii()).count();
-    let utf8 = match std::str::from_utf8(start) {
-        Ok(_) => true,
-        Err(error) => error.error_len().is_none(),
-    };
-    utf8 || ascii * 2 > start.len()
+    let is_old_text = start.iter().all(is_text_byte) && ascii * 2 > start.len();
+    files.iter().any(|magic| head.starts_with(magic)) || is_text(start) || is_old_text
+}
+
+/// Whether the bytes are the beginning of UTF-8 text.
+fn is_text(head: &[u8]) -> bool {
+    let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_utf8 && head.iter().all(is_text_byte)
+}
+
+fn is_text_byte(byte: &u8) -> bool {
+    *byte >= b' ' || matches!(byte, b'\t' | b'\n' | 0x0c | b'\r')
 }
 
 #[cfg(test)]

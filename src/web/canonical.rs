@@ -5,22 +5,24 @@
 //! (see [`super::key`]) and never changes the URL that is sent.
 
 use std::borrow::Cow;
-use std::net::Ipv6Addr;
 
 use sha1::{Digest, Sha1};
 
-use super::error::{UrlError, shown};
+use super::authority::canonical_authority;
+use super::error::UrlError;
+use super::percent::{
+    escape, form_decoded, hex_digit, is_path_literal, is_unreserved, push_encoded, push_escape, push_form_encoded,
+};
 
 /// Schemes whose canonical form has `//` even without a host.
 const SCHEMES_WITH_AUTHORITY: [&str; 25] = [
-    "ftp", "http", "gopher", "nntp", "telnet", "imap", "wais", "file", "mms", "https", "shttp", "snews", "prospero",
-    "rtsp", "rtsps", "rtspu", "rsync", "svn", "svn+ssh", "sftp", "nfs", "git", "git+ssh", "ws", "wss",
+    "ftp", "http", "gopher", "nntp", "telnet", "imap", "wais", "file", "mms", "https", "shttp", "snews", "prospero", "rtsp",
+    "rtsps", "rtspu", "rsync", "svn", "svn+ssh", "sftp", "nfs", "git", "git+ssh", "ws", "wss",
 ];
 
 /// Schemes whose last path segment may carry parameters after `;`; the empty one is a relative reference.
 const SCHEMES_WITH_PARAMS: [&str; 16] = [
-    "", "ftp", "hdl", "prospero", "http", "imap", "https", "shttp", "rtsp", "rtsps", "rtspu", "sip", "sips", "mms",
-    "sftp", "tel",
+    "", "ftp", "hdl", "prospero", "http", "imap", "https", "shttp", "rtsp", "rtsps", "rtspu", "sip", "sips", "mms", "sftp", "tel",
 ];
 
 /// Schemes in which a backslash is a slash and dot segments are resolved (WHATWG URL, special schemes).
@@ -89,6 +91,14 @@ fn is_plain_canonical(url: &str) -> bool {
         return false;
     };
     let (host, path_and_query) = rest.split_at(slash);
+    let (host, port) = match host.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (host, None),
+    };
+    let is_plain_port = |port: &str| port.starts_with(|c: char| matches!(c, '1'..='9')) && port.parse::<u16>().is_ok();
+    if !port.is_none_or(is_plain_port) {
+        return false;
+    }
     let plain_host = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'.' | b'-');
     if host.is_empty() || !host.bytes().all(plain_host) {
         return false;
@@ -127,11 +137,7 @@ fn is_plain_query(query: &str) -> bool {
 fn clean(url: &str) -> Cow<'_, str> {
     let trimmed = url.trim_matches(|c: char| c <= ' ');
     let inner = ['\t', '\n', '\r'];
-    if trimmed.contains(inner) {
-        Cow::Owned(trimmed.replace(inner, ""))
-    } else {
-        Cow::Borrowed(trimmed)
-    }
+    if trimmed.contains(inner) { Cow::Owned(trimmed.replace(inner, "")) } else { Cow::Borrowed(trimmed) }
 }
 
 struct Parts<'a> {
@@ -158,11 +164,7 @@ impl<'a> Parts<'a> {
         } else {
             (None, hierarchy)
         };
-        let path = if special && path.contains('\\') {
-            Cow::Owned(path.replace('\\', "/"))
-        } else {
-            Cow::Borrowed(path)
-        };
+        let path = if special && path.contains('\\') { Cow::Owned(path.replace('\\', "/")) } else { Cow::Borrowed(path) };
         Self { scheme, authority, path, query }
     }
 }
@@ -178,132 +180,30 @@ fn split_scheme(url: &str) -> (String, &str) {
     (String::new(), url)
 }
 
-fn canonical_authority(authority: &str, url: &str) -> Result<String, UrlError> {
-    let mut out = String::with_capacity(authority.len());
-    let host_and_port = match authority.rsplit_once('@') {
-        Some((userinfo, host)) => {
-            let (user, password) = match userinfo.split_once(':') {
-                Some((user, password)) => (user, Some(password)),
-                None => (userinfo, None),
-            };
-            let literal = |byte| is_unreserved(byte) || is_sub_delim(byte) || byte == b'%';
-            push_encoded(&mut out, user.as_bytes(), literal);
-            if let Some(password) = password {
-                out.push(':');
-                push_encoded(&mut out, password.as_bytes(), literal);
-            }
-            out.push('@');
-            host
-        }
-        None => authority,
-    };
-    let (host, port) = split_port(host_and_port, url)?;
-    match host.strip_prefix('[') {
-        Some(inner) => push_bracketed(&mut out, inner, url)?,
-        None => push_host(&mut out, host),
-    }
-    if !port.is_empty() {
-        // Text of digits only, so the sole failure is a number above the limit.
-        let number: u16 = port.parse().map_err(|_| UrlError::Port { url: shown(url) })?;
-        out.push(':');
-        out.push_str(&number.to_string());
-    }
-    Ok(out)
-}
-
-fn split_port<'a>(text: &'a str, url: &str) -> Result<(&'a str, &'a str), UrlError> {
-    let bracket_end = text.rfind(']').map_or(0, |at| at + 1);
-    let (before, after) = text.split_at(bracket_end);
-    if bracket_end == 0 && text.contains('[') {
-        return Err(UrlError::Ipv6 { url: shown(url) });
-    }
-    let Some(colon) = after.find(':') else {
-        return Ok((text, ""));
-    };
-    let (host_tail, port) = after.split_at(colon);
-    let port = port.trim_start_matches(':');
-    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(UrlError::Port { url: shown(url) });
-    }
-    let host = text.get(..before.len() + host_tail.len()).unwrap_or(text);
-    Ok((host, port))
-}
-
-fn push_bracketed(out: &mut String, inner: &str, url: &str) -> Result<(), UrlError> {
-    let invalid = || UrlError::Ipv6 { url: shown(url) };
-    let inner = inner.strip_suffix(']').ok_or_else(invalid)?;
-    // The future address form of RFC 3986 loses its brackets in the reference implementation.
-    if is_future_address(inner) {
-        out.push_str(&inner.to_ascii_lowercase());
-        return Ok(());
-    }
-    let address: Ipv6Addr = inner.parse().map_err(|_| invalid())?;
-    out.push('[');
-    match address.to_ipv4_mapped() {
-        Some(_) => {
-            let [.., high, low] = address.segments();
-            out.push_str(&format!("::ffff:{high:x}:{low:x}"));
-        }
-        None => out.push_str(&address.to_string()),
-    }
-    out.push(']');
-    Ok(())
-}
-
-fn is_future_address(inner: &str) -> bool {
-    let Some((version, address)) = inner.split_once('.') else {
-        return false;
-    };
-    let digits = version.strip_prefix(['v', 'V']).unwrap_or_default();
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && !address.is_empty()
-}
-
-/// Lower-cases a host; one that is not ASCII is mapped as IDNA 2003 does, and kept as it is when that fails.
-fn push_host(out: &mut String, host: &str) {
-    if host.is_ascii() {
-        out.extend(host.chars().map(|c| c.to_ascii_lowercase()));
-        return;
-    }
-    // The four characters that IDNA 2003 maps and its successor keeps.
-    let mut mapped = String::with_capacity(host.len());
-    for c in host.chars() {
-        match c {
-            'ß' | 'ẞ' => mapped.push_str("ss"),
-            'ς' => mapped.push('σ'),
-            '\u{200c}' | '\u{200d}' => {}
-            other => mapped.push(other),
-        }
-    }
-    match url::Host::parse(&mapped) {
-        Ok(url::Host::Domain(domain)) if domain.split('.').all(|label| label.len() < 64) => out.push_str(&domain),
-        _ => out.push_str(&host.to_lowercase()),
-    }
-}
-
 fn canonical_path(parts: &Parts<'_>) -> String {
     let path = parts.path.as_ref();
-    let resolved =
-        if path.starts_with('/') { remove_dot_segments(path) } else { Cow::Borrowed(path) };
     let (path, params) = if SCHEMES_WITH_PARAMS.contains(&parts.scheme.as_str()) {
-        let last_segment = resolved.rfind('/').map_or(0, |at| at + 1);
-        match resolved.get(last_segment..).and_then(|segment| segment.find(';')) {
+        let last_segment = path.rfind('/').map_or(0, |at| at + 1);
+        match path.get(last_segment..).and_then(|segment| segment.find(';')) {
             Some(semicolon) => {
-                let (path, params) = resolved.split_at(last_segment + semicolon);
+                let (path, params) = path.split_at(last_segment + semicolon);
                 (path, params.strip_prefix(';').unwrap_or(params))
             }
-            None => (resolved.as_ref(), ""),
+            None => (path, ""),
         }
     } else {
-        (resolved.as_ref(), "")
+        (path, "")
     };
-    let mut out = String::with_capacity(resolved.len() + 8);
-    push_path(&mut out, path);
+    let resolved = if path.starts_with('/') { remove_dot_segments(path) } else { Cow::Borrowed(path) };
+    let mut out = String::with_capacity(parts.path.len() + 8);
+    push_path(&mut out, &resolved);
     if out.is_empty() {
         out.push('/');
     }
     if !params.is_empty() {
         out.push(';');
-        push_encoded(&mut out, params.as_bytes(), |byte| is_path_literal(byte) || byte == b'%');
+        let literal = |byte| byte == b'%' || (is_path_literal(byte) && !matches!(byte, b'[' | b']' | b'|'));
+        push_encoded(&mut out, params.as_bytes(), literal);
     }
     out
 }
@@ -396,77 +296,6 @@ fn push_query(out: &mut String, query: &str) {
     }
 }
 
-fn form_decoded(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'+' => out.push(b' '),
-            b'%' => match escape(after) {
-                Some((decoded, after_escape)) => {
-                    out.push(decoded);
-                    rest = after_escape;
-                }
-                None => out.push(b'%'),
-            },
-            other => out.push(other),
-        }
-    }
-    out
-}
-
-fn push_form_encoded(out: &mut String, bytes: &[u8]) {
-    for &byte in bytes {
-        match byte {
-            b' ' => out.push('+'),
-            other if is_unreserved(other) => out.push(char::from(other)),
-            other => push_escape(out, other),
-        }
-    }
-}
-
-fn push_encoded(out: &mut String, bytes: &[u8], is_literal: impl Fn(u8) -> bool) {
-    for &byte in bytes {
-        if is_literal(byte) {
-            out.push(char::from(byte));
-        } else {
-            push_escape(out, byte);
-        }
-    }
-}
-
-/// Reads the two hexadecimal digits after a `%`.
-pub(super) fn escape(after_percent: &[u8]) -> Option<(u8, &[u8])> {
-    let (&[high, low], rest) = after_percent.split_first_chunk::<2>()?;
-    let value = char::from(high).to_digit(16)? * 16 + char::from(low).to_digit(16)?;
-    Some((u8::try_from(value).ok()?, rest))
-}
-
-pub(super) fn push_escape(out: &mut String, byte: u8) {
-    out.push('%');
-    out.push(hex_digit(byte >> 4));
-    out.push(hex_digit(byte & 15));
-}
-
-/// The upper-case digit of a number below 16.
-pub(super) fn hex_digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0').to_ascii_uppercase()
-}
-
-/// Unreserved characters of RFC 3986 2.3.
-pub(super) fn is_unreserved(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-fn is_sub_delim(byte: u8) -> bool {
-    matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
-}
-
-fn is_path_literal(byte: u8) -> bool {
-    is_unreserved(byte) || is_sub_delim(byte) || matches!(byte, b'/' | b':' | b'@' | b'?' | b'[' | b']' | b'|')
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -524,6 +353,10 @@ mod tests {
         assert!(is_plain_canonical("https://example.test/a?a=1&b=2"));
         assert!(!is_plain_canonical("https://example.test/a?b=1&a=2"));
         assert!(!is_plain_canonical("https://example.test/a/../b"));
+        assert!(is_plain_canonical("http://127.0.0.1:8901/a"));
+        assert!(!is_plain_canonical("https://example.test:080/"));
+        assert!(!is_plain_canonical("https://example.test:65536/"));
+        assert!(!is_plain_canonical("https://example.test:/"));
         assert!(!is_plain_canonical("https://example.test"));
         for entry in vectors() {
             let url = entry["url"].as_str().unwrap();
@@ -535,13 +368,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered_and_twice_is_once(text in "(https?://)?[a-zA-Z0-9:@\\[\\]./?#&=%;+\\\\ é\u{0}-]{0,60}") {
-            let print = wire_fingerprint("GET", &text);
-            prop_assert_eq!(print.len(), 40);
-            if text.starts_with("http") && !text.contains('[') && let Ok(once) = canonicalize(&text) {
-                if is_plain_canonical(&text) {
-                    prop_assert_eq!(&once, &text);
-                }
+        fn any_text_has_a_fingerprint(text in "(https?://)?[a-zA-Z0-9:@\\[\\]./?#&=%;+\\\\ é\u{0}-]{0,60}") {
+            prop_assert_eq!(wire_fingerprint("GET", &text).len(), 40);
+        }
+
+        #[test]
+        fn twice_is_once(text in "[a-zA-Z0-9:@./&=%;+\\\\é-]{0,40}([?][a-z0-9=&%+;]{0,20})?") {
+            let once = canonicalize(&format!("http://host.test/{text}")).unwrap();
+            prop_assert_eq!(canonicalize(&once).unwrap(), once);
+        }
+
+        #[test]
+        fn the_fast_path_agrees_with_the_long_way(text in "/[a-c./;~-]{0,12}([?][a-c=&.]{0,12})?") {
+            let url = format!("http://host.test{text}");
+            if is_plain_canonical(&url) {
+                // The fragment forces the long way.
+                prop_assert_eq!(canonicalize(&format!("{url}#f")).unwrap(), url);
             }
         }
 

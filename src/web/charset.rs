@@ -22,11 +22,7 @@ const DETECTOR_BYTES: usize = 16 * 1024;
 /// `content_type` is the value of the header, `host_tld` the last label of the host in ASCII; it only helps the guess.
 /// The byte order mark is not part of the text.
 #[must_use]
-pub fn decode<'a>(
-    body: &'a [u8],
-    content_type: Option<&str>,
-    host_tld: Option<&str>,
-) -> (Cow<'a, str>, &'static Encoding) {
+pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>, host_tld: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
         let text = body.get(mark_bytes..).unwrap_or_default();
         return (encoding.decode_without_bom_handling(text).0, encoding);
@@ -64,7 +60,25 @@ mod tests {
     use super::*;
 
     /// Cases that are answered otherwise, with the reason.
-    const EXCEPTIONS: &[(&str, &str)] = &[];
+    const EXCEPTIONS: &[(&str, &str)] = &[
+        ("h5-t1-048", BEYOND),
+        ("h5-t1-049", BEYOND),
+        ("h5-t1-050", BEYOND),
+        ("h5-t1-051", BEYOND),
+        ("h5-t1-052", BEYOND),
+        ("h5-t1-053", BEYOND),
+        ("h5-t1-054", BEYOND),
+        ("w3-022", UTF_32),
+        ("w3-023", UTF_32),
+        ("w3-024", UTF_32),
+        ("w3-025", UTF_32),
+        ("w3-026", "the label utf-16 without a mark means little-endian (WHATWG Encoding)"),
+        ("w3-027", UTF_32),
+        ("w3-028", "`< meta` with a blank is no tag"),
+    ];
+
+    const BEYOND: &str = "the declaration lies beyond the first 1024 bytes";
+    const UTF_32: &str = "the WHATWG Encoding standard has no UTF-32";
 
     fn names_agree(python: &str, ours: &'static Encoding) -> bool {
         let ours = ours.name();
@@ -95,8 +109,8 @@ mod tests {
             } else {
                 let header = case["content_type"].as_str().map(|line| line.trim_start_matches("Content-Type:"));
                 let (text, encoding) = decode(&body, header, None);
-                let same = text == case["expected_text"].as_str().unwrap()
-                    && names_agree(case["expected"].as_str().unwrap(), encoding);
+                let same =
+                    text == case["expected_text"].as_str().unwrap() && names_agree(case["expected"].as_str().unwrap(), encoding);
                 (!same).then(|| format!("{} {text:?}, expected {}", encoding.name(), case["expected"]))
             };
             if problem.is_some() != EXCEPTIONS.iter().any(|(known, _)| *known == id) {

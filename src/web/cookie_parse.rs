@@ -103,13 +103,21 @@ pub(super) fn parse_cookie_date(text: &str) -> Option<Timestamp> {
     let is_delimiter = |c: char| !(c.is_alphanumeric() || c == ':' || !c.is_ascii()) || matches!(c, '\u{7f}');
     let (mut clock, mut day, mut named_month, mut year) = (None, None, None, None);
     for token in text.split(is_delimiter).filter(|token| !token.is_empty()) {
-        if clock.is_none() && let Some(found) = clock_token(token) {
+        if clock.is_none()
+            && let Some(found) = clock_token(token)
+        {
             clock = Some(found);
-        } else if day.is_none() && let Some(found) = leading_number(token, 1, 2) {
+        } else if day.is_none()
+            && let Some(found) = leading_number(token, 1, 2)
+        {
             day = i8::try_from(found).ok();
-        } else if named_month.is_none() && let Some(found) = token.get(..3).and_then(month) {
+        } else if named_month.is_none()
+            && let Some(found) = token.get(..3).and_then(month)
+        {
             named_month = Some(found);
-        } else if year.is_none() && let Some(found) = leading_number(token, 2, 4) {
+        } else if year.is_none()
+            && let Some(found) = leading_number(token, 2, 4)
+        {
             year = i16::try_from(found).ok();
         }
     }
@@ -141,4 +149,51 @@ fn leading_number(token: &str, least: usize, most: usize) -> Option<u16> {
         return None;
     }
     token.get(..digits)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::super::retry_after::parse_http_date;
+    use super::*;
+
+    #[test]
+    fn every_date_of_the_collection_is_read() {
+        let data: Value = serde_json::from_str(include_str!("../../tests/data/cookie_dates.json")).unwrap();
+        let mut wrong = Vec::new();
+        for case in data["cases"].as_array().unwrap() {
+            let text = case["input"].as_str().unwrap();
+            let ours = parse_cookie_date(text);
+            let expected = case["expected"].as_str().map(|date| parse_http_date(date, Timestamp::UNIX_EPOCH).unwrap());
+            if ours != expected {
+                wrong.push(format!("{case} {ours:?}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn the_age_wins_over_the_date_and_is_bounded() {
+        let now: Timestamp = "2026-03-03T10:00:00Z".parse().unwrap();
+        let end = |header: &str| SetCookie::parse(header, now).unwrap().expires;
+        assert_eq!(
+            end("a=b; Max-Age=60; Expires=Thu, 01 Jan 1970 00:00:00 GMT"),
+            Timestamp::from_second(now.as_second() + 60).ok()
+        );
+        assert_eq!(end("a=b; Max-Age=99999999999999999999"), Some(Timestamp::MAX));
+        assert_eq!(end("a=b; Max-Age=-1"), Some(Timestamp::UNIX_EPOCH));
+        assert_eq!(end("a=b; Max-Age=1x"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "\\PC{0,60}", date in "[0-9:a-zA-Zé ,-]{0,40}") {
+            let _ = SetCookie::parse(&text, Timestamp::UNIX_EPOCH);
+            let _ = SetCookie::parse(&format!("a=b; Expires={date}; Max-Age={date}"), Timestamp::UNIX_EPOCH);
+        }
+    }
 }

@@ -55,9 +55,7 @@ mod tests {
 
     #[test]
     fn a_password_never_reaches_the_message() {
-        let error = UrlError::Port {
-            url: shown("http://me:s3cret@example.test:x/p"),
-        };
+        let error = UrlError::Port { url: shown("http://me:s3cret@example.test:x/p") };
         assert!(!format!("{error} {error:?}").contains("s3cret"));
         assert_eq!(shown("http://me:pw@h/p@q"), "http://***@h/p@q");
         assert_eq!(shown("http://h/p@q"), "http://h/p@q");

@@ -2,10 +2,12 @@
 //!
 //! Works on the raw bytes: a header that is not UTF-8 must be followed too, with its bytes percent-encoded as received.
 
+use std::borrow::Cow;
+
 use url::Url;
 
-use super::canonical::push_escape;
 use super::error::{UrlError, shown};
+use super::percent::push_escape;
 
 /// Resolves the `Location` of a response against the URL that answered.
 ///
@@ -29,7 +31,17 @@ pub fn resolve_location(base: &Url, raw: &[u8]) -> Result<Url, UrlError> {
 }
 
 fn join(base: &Url, text: &str) -> Result<Url, UrlError> {
-    base.join(text).map_err(|source| UrlError::Syntax { url: shown(text), source })
+    let is_slash = |c: char| c == '/' || c == '\\';
+    let host_first = text.trim_start_matches(is_slash);
+    // More than two slashes in front of a host count as two (WHATWG URL, special authority ignore slashes state).
+    let slashes = text.len() - host_first.len();
+    let text = if slashes > 2 && is_special(base) { Cow::Owned(format!("//{host_first}")) } else { Cow::Borrowed(text) };
+    base.join(&text).map_err(|source| UrlError::Syntax { url: shown(&text), source })
+}
+
+/// Whether the URL standard reads authorities leniently in this scheme; `file` has rules of its own.
+fn is_special(base: &Url) -> bool {
+    matches!(base.scheme(), "http" | "https" | "ftp" | "ws" | "wss")
 }
 
 fn escaped_bytes(bytes: &[u8]) -> String {
@@ -66,6 +78,8 @@ mod tests {
     #[test]
     fn three_slashes_name_a_host() {
         assert_eq!(resolved("http://a.test/p", b"///b.test/new/1/"), "http://b.test/new/1/");
+        assert_eq!(resolved("https://a.test/p", br"\/\/b.test/"), "https://b.test/");
+        assert_eq!(resolved("http://a.test/p", b"//b.test//x"), "http://b.test//x");
     }
 
     #[test]
@@ -76,15 +90,9 @@ mod tests {
 
     #[test]
     fn characters_outside_the_grammar_are_encoded() {
-        assert_eq!(
-            resolved("http://a.test/", "/?m=TWO WORDS&x=é".as_bytes()),
-            "http://a.test/?m=TWO%20WORDS&x=%C3%A9"
-        );
+        assert_eq!(resolved("http://a.test/", "/?m=TWO WORDS&x=é".as_bytes()), "http://a.test/?m=TWO%20WORDS&x=%C3%A9");
         assert_eq!(resolved("http://a.test/", b"/up/my file 1.jpg"), "http://a.test/up/my%20file%201.jpg");
-        assert_eq!(
-            resolved("http://a.test/", b"/search?q=top-1||1|60&Fr=4"),
-            "http://a.test/search?q=top-1||1|60&Fr=4"
-        );
+        assert_eq!(resolved("http://a.test/", b"/search?q=top-1||1|60&Fr=4"), "http://a.test/search?q=top-1||1|60&Fr=4");
     }
 
     #[test]

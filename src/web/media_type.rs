@@ -26,8 +26,7 @@ impl MediaType {
         if !is_token(kind) || !is_token(subtype) {
             return None;
         }
-        let mut media_type =
-            Self { essence: format!("{kind}/{subtype}").to_ascii_lowercase(), parameters: Vec::new() };
+        let mut media_type = Self { essence: format!("{kind}/{subtype}").to_ascii_lowercase(), parameters: Vec::new() };
         while !rest.is_empty() {
             let (name, value, after) = next_parameter(rest);
             rest = after;

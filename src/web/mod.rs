@@ -3,15 +3,17 @@
 //! Nothing here opens a socket, keeps a clock or knows an actor. Whatever arrives from a server may be
 //! wrong in any way; every function answers with a value or an error and never panics.
 
+mod authority;
 pub mod canonical;
 pub mod charset;
 mod charset_prescan;
-pub mod cookies;
 mod cookie_parse;
+pub mod cookies;
 mod error;
 pub mod key;
 pub mod location;
 pub mod media_type;
+mod percent;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;

@@ -40,7 +40,7 @@ pub fn parse_http_date(value: &str, now: Timestamp) -> Option<Timestamp> {
         // asctime: Sun Nov  6 08:49:37 1994
         let day = words.next()?.parse().ok()?;
         let (clock, year) = (words.next()?, words.next()?.parse().ok()?);
-        return words.next().is_none().then_some(())?.at(year, month, day, clock, 0);
+        return if words.next().is_none() { instant((year, month, day), clock, 0) } else { None };
     }
     let (day, month_name, year) = match second.split_once('-') {
         Some((day, rest)) => {
@@ -53,27 +53,22 @@ pub fn parse_http_date(value: &str, now: Timestamp) -> Option<Timestamp> {
     let year_number = if year.len() == 2 { with_century(year_number, now) } else { year_number };
     let clock = words.next()?;
     let offset = zone_seconds(words.next()?)?;
-    words.next().is_none().then_some(())?.at(year_number, month(month_name)?, day.parse().ok()?, clock, offset)
+    let date = (year_number, month(month_name)?, day.parse().ok()?);
+    if words.next().is_none() { instant(date, clock, offset) } else { None }
 }
 
-/// Puts the checked parts of a date together.
-trait At {
-    fn at(self, year: i16, month: i8, day: i8, clock: &str, offset_seconds: i64) -> Option<Timestamp>;
-}
-
-impl At for () {
-    fn at(self, year: i16, month: i8, day: i8, clock: &str, offset_seconds: i64) -> Option<Timestamp> {
-        let mut parts = clock.split(':');
-        let (hour, minute, second) = (two_digits(parts.next()?)?, two_digits(parts.next()?)?, two_digits(parts.next()?)?);
-        if parts.next().is_some() {
-            return None;
-        }
-        // A leap second counts as the one before it.
-        let second = if second == 60 { 59 } else { second };
-        let civil = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
-        let utc = TimeZone::UTC.to_timestamp(civil).ok()?;
-        Timestamp::from_second(utc.as_second().checked_sub(offset_seconds)?).ok()
+/// Puts year, month, day and a clock such as `08:49:37` together.
+fn instant((year, month, day): (i16, i8, i8), clock: &str, offset_seconds: i64) -> Option<Timestamp> {
+    let mut parts = clock.split(':').map(two_digits);
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    if parts.next().is_some() {
+        return None;
     }
+    // A leap second counts as the one before it.
+    let second = if second == 60 { 59 } else { second };
+    let civil = DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
+    let utc = TimeZone::UTC.to_timestamp(civil).ok()?;
+    Timestamp::from_second(utc.as_second().checked_sub(offset_seconds)?).ok()
 }
 
 fn two_digits(text: &str) -> Option<i8> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use memchr::memmem;
 
-use super::canonical::{escape, is_unreserved};
+use super::percent::{escape, is_unreserved};
 
 /// One Allow or Disallow value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,8 @@ fn after_first<'a>(text: &'a [u8], piece: &[u8]) -> Option<&'a [u8]> {
 
 /// Borrows when nothing has to change. `*` and `$` are encoded, because in a target they are ordinary characters.
 fn normalized(text: &[u8]) -> Cow<'_, [u8]> {
-    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'*' | b'$');
+    // Characters that some URL parsers encode and others do not are encoded on both sides.
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"%*$\"<>\\^`{|}".contains(byte);
     if text.iter().all(is_plain) {
         return Cow::Borrowed(text);
     }
@@ -119,7 +120,7 @@ fn normalized(text: &[u8]) -> Cow<'_, [u8]> {
 
 fn push_escape(out: &mut Vec<u8>, byte: u8) {
     let mut text = String::with_capacity(3);
-    super::canonical::push_escape(&mut text, byte);
+    super::percent::push_escape(&mut text, byte);
     out.extend_from_slice(text.as_bytes());
 }
 

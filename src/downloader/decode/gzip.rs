@@ -157,12 +157,7 @@ impl Gzip {
 
     /// The part of the header that follows, by the flags of the member.
     fn after(&self, part: GzipPart) -> GzipPart {
-        let optional = [
-            (GzipPart::ExtraLength, 4),
-            (GzipPart::Name, 8),
-            (GzipPart::Comment, 16),
-            (GzipPart::HeaderChecksum, 2),
-        ];
+        let optional = [(GzipPart::ExtraLength, 4), (GzipPart::Name, 8), (GzipPart::Comment, 16), (GzipPart::HeaderChecksum, 2)];
         let done = match part {
             GzipPart::ExtraLength | GzipPart::Extra => 1,
             GzipPart::Name => 2,

@@ -69,8 +69,7 @@ pub(super) fn inflate(
     coding: Coding,
 ) -> Result<(Step, bool), DecodeError> {
     let (in_before, out_before) = (stream.total_in(), stream.total_out());
-    let status =
-        stream.decompress(input, piece, FlushDecompress::None).map_err(|_| DecodeError::Corrupt { coding })?;
+    let status = stream.decompress(input, piece, FlushDecompress::None).map_err(|_| DecodeError::Corrupt { coding })?;
     let moved = |after: u64, before: u64| usize::try_from(after - before).unwrap_or(0);
     let (consumed, produced) = (moved(stream.total_in(), in_before), moved(stream.total_out(), out_before));
     let ended = status == Status::StreamEnd;
