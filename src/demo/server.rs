@@ -33,6 +33,8 @@ const CONNECTIONS: usize = 1_024;
 const LONGEST_TARGET: usize = 8_192;
 /// Bytes of request body; larger ones get a 413.
 const LARGEST_BODY: usize = 16_384;
+/// How long a request body may take; slower ones get a 408.
+const BODY_TIME: Duration = Duration::from_secs(10);
 /// How long open requests may take to end after a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// The rest after the system refused a connection (out of file descriptors, say).
@@ -245,8 +247,8 @@ async fn respond<A: Answer>(site: &A, request: Request<Incoming>) -> Response<Re
             format!("the address is longer than {LONGEST_TARGET} bytes\n"),
         )
     } else {
-        match Limited::new(body, LARGEST_BODY).collect().await {
-            Ok(body) => {
+        match tokio::time::timeout(BODY_TIME, Limited::new(body, LARGEST_BODY).collect()).await {
+            Ok(Ok(body)) => {
                 let asked = Asked {
                     path: path.to_owned(),
                     query: query.to_owned(),
@@ -256,7 +258,8 @@ async fn respond<A: Answer>(site: &A, request: Request<Incoming>) -> Response<Re
                 };
                 site.answer(asked).await
             }
-            Err(_) => Reply::new(
+            Err(_) => Reply::new(StatusCode::REQUEST_TIMEOUT, "text/plain; charset=utf-8", "the body did not arrive in time\n"),
+            Ok(Err(_)) => Reply::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "text/plain; charset=utf-8",
                 format!("the body is cut off or larger than {LARGEST_BODY} bytes\n"),

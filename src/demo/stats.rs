@@ -1,5 +1,6 @@
 //! Counts of what was asked: all requests by status, and the first [`STATS_PATHS`] addresses one by one.
 //!
+//! Requests that the server itself turns away (too long, too large, no HTTP) and addresses under `/__` are not counted.
 //! Memory is bounded: later addresses, and those longer than [`STATS_LONGEST`] bytes, are counted together as `elsewhere`.
 
 use std::collections::{BTreeMap, HashMap};

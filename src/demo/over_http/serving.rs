@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use http::Method;
+use scraper::Html;
 use url::Url;
 
 use super::{client, json_at, links, site, text};
@@ -179,7 +180,7 @@ async fn a_large_shop_has_a_sitemap_index_whose_parts_hold_every_product() {
 }
 
 #[tokio::test]
-async fn a_slow_page_is_slow_and_the_others_are_not() {
+async fn a_slow_page_takes_its_time() {
     let options = SiteOptions { products: 60, ..SiteOptions::default() };
     let site = Site::start(options).await.unwrap();
     let client = client();
@@ -193,7 +194,9 @@ async fn a_slow_page_is_slow_and_the_others_are_not() {
 
 #[tokio::test]
 async fn a_stop_ends_idle_connections_at_once_and_lets_a_slow_page_finish() {
-    let options = SiteOptions { products: 60, ..SiteOptions::default() };
+    let slow = std::time::Duration::from_millis(800);
+    let delays = Delays { slow_from: slow, slow_to: slow, ..Delays::default() };
+    let options = SiteOptions { products: 60, delays, ..SiteOptions::default() };
     let site = Site::start(options).await.unwrap();
     let client = client();
     let truth = json_at(&client, site.url().join("__truth").unwrap()).await;
@@ -202,9 +205,48 @@ async fn a_stop_ends_idle_connections_at_once_and_lets_a_slow_page_finish() {
         .unwrap()
         .to_owned();
     let asked = tokio::spawn(async move { client.get(slow).send().await.unwrap().status().as_u16() });
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
     let start = std::time::Instant::now();
     site.stop().await;
     assert!(start.elapsed() < std::time::Duration::from_millis(1_900), "idle connections do not hold the stop");
     assert_eq!(asked.await.unwrap(), 200);
+}
+
+#[tokio::test]
+async fn every_page_is_valid_html_except_those_that_are_broken_on_purpose() {
+    let site = site(60, 1).await;
+    let client = client();
+    let truth = json_at(&client, site.url().join("__truth").unwrap()).await;
+    let pages =
+        truth["pages"].as_array().unwrap().iter().filter(|page| page["status"] == 200 && page.get("first_status").is_none());
+    let mut urls: Vec<(String, bool)> =
+        pages.map(|page| (page["url"].as_str().unwrap().to_owned(), page["special"] == "broken_html")).collect();
+    urls.extend(
+        ["account", "cart", "private/x", "search?q=the", "nowhere"]
+            .map(|path| (site.url().join(path).unwrap().to_string(), false)),
+    );
+    let mut broken = 0;
+    for (url, is_broken) in urls {
+        let page = text(client.get(&url).send().await.unwrap()).await;
+        let errors = Html::parse_document(&page).errors;
+        if is_broken {
+            assert!(errors.len() > 5, "{url}: {errors:?}");
+            broken += 1;
+        } else if !page.contains("<title>Moved</title>") {
+            assert!(errors.is_empty(), "{url}: {errors:?}");
+        }
+    }
+    assert_eq!(broken, 1);
+    site.stop().await;
+}
+
+#[tokio::test]
+async fn a_site_on_ipv6_has_brackets_in_its_address() {
+    let options = SiteOptions { listen: "[::1]:0".parse().unwrap(), products: 20, ..SiteOptions::default() };
+    // A machine without IPv6 has nothing to show here.
+    let Ok(site) = Site::start(options).await else { return };
+    assert!(site.url().as_str().starts_with("http://[::1]:"));
+    let robots = text(client().get(site.url().join("robots.txt").unwrap()).send().await.unwrap()).await;
+    assert!(robots.ends_with(&format!("Sitemap: {}sitemap.xml\n", site.url())), "{robots}");
+    site.stop().await;
 }
