@@ -45,7 +45,11 @@ pub(crate) fn reordered_twin(book: &Book) -> String {
 /// The same address as [`reordered_twin`] as the shop links it: other order, and a fragment.
 pub(crate) fn reordered_twin_spellings(book: &Book) -> [String; 3] {
     let path = product(book);
-    [format!("{path}?ref=picks&from=shelf#reviews"), format!("{path}?from=shelf&ref=picks"), format!("{path}?from=shelf&ref=picks#description")]
+    [
+        format!("{path}?ref=picks&from=shelf#reviews"),
+        format!("{path}?from=shelf&ref=picks"),
+        format!("{path}?from=shelf&ref=picks#description"),
+    ]
 }
 
 /// The second address of a product linked with a session id.

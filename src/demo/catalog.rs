@@ -4,9 +4,10 @@
 //! listings can be cut into pages without a table. Ids of books and authors start at 1.
 
 use super::dice::{Dice, Shuffle, mix};
+use super::shelves::{SHELF_WEIGHTS, SHELVES, Shelf, Sort};
 use super::special::SpecialPlan;
 use super::text::{capital, slug, title_case, with_article};
-use super::words::{self, SHELF_WEIGHTS, SHELVES, Shelf, Sort};
+use super::words;
 
 const PERIOD: u32 = 100;
 const AUTHORS_SHARE: u32 = 10;
@@ -23,6 +24,8 @@ mod stream {
     pub(super) const ALSO: u64 = 8;
     pub(super) const PROSE: u64 = 9;
     pub(super) const BIO: u64 = 10;
+    pub(super) const TOPIC: u64 = 11;
+    pub(super) const BORN: u64 = 12;
 }
 
 /// One book, computed on demand.
@@ -110,21 +113,24 @@ impl Catalog {
     pub(crate) fn book(&self, id: u32) -> Book {
         let shelf = self.shelf_of(id);
         let title = self.title(id, shelf);
+        let author = self.author_of(id);
+        let born = self.birth_year(author);
         let mut dice = Dice::new(self.seed, stream::BOOK, u64::from(id));
-        let pence = dice.between(5, 58) * 100 + [99, 49, 95, 0].get(dice.below(4) as usize).copied().unwrap_or(0);
+        let pence =
+            (dice.between(4, 18) + dice.below(12)) * 100 + [99, 49, 95, 0].get(dice.below(4) as usize).copied().unwrap_or(0);
         let stock = if dice.below(12) == 0 { 0 } else { dice.between(1, 40) };
         Book {
             id,
             slug: slug(&title),
             title,
             shelf,
-            author: self.author_of(id),
+            author,
             upc: format!("{:016x}", mix(self.seed, stream::UPC, u64::from(id))),
             pence,
             stock,
             rating: dice.between(1, 5),
             pages: dice.between(64, 720),
-            year: dice.between(1978, 2025),
+            year: dice.between(born + 22, 2_025.min(born + 80)),
             publisher: dice.pick(&words::PUBLISHERS),
             language: dice.pick(&words::LANGUAGES),
             binding: dice.pick(&words::BINDINGS),
@@ -174,7 +180,11 @@ impl Catalog {
         let group = (author - 1) / 2;
         let split = self.split(group);
         let within = if author % 2 == 1 { 0..split } else { split..AUTHORS_SHARE };
-        within.map(|at| group * AUTHORS_SHARE + at).filter(|at| *at < self.products).map(|at| self.by_author.back(at) + 1).collect()
+        within
+            .map(|at| group * AUTHORS_SHARE + at)
+            .filter(|at| *at < self.products)
+            .map(|at| self.by_author.back(at) + 1)
+            .collect()
     }
 
     fn author_of(&self, id: u32) -> u32 {
@@ -204,11 +214,21 @@ impl Catalog {
             id,
             slug: slug(&name),
             name,
-            year: dice.between(1921, 1997),
+            year: self.birth_year(id),
             month: dice.between(1, 12),
             day: dice.between(1, 28),
             town: dice.pick(&words::TOWNS),
         }
+    }
+
+    fn birth_year(&self, author: u32) -> u32 {
+        Dice::new(self.seed, stream::BORN, u64::from(author)).between(1_921, 1_997)
+    }
+
+    /// What the book is about, as a noun phrase.
+    pub(crate) fn topic(&self, id: u32, shelf: usize) -> &'static str {
+        let mut dice = Dice::new(self.seed, stream::TOPIC, u64::from(id));
+        SHELVES.get(shelf).map_or("", |shelf| dice.pick(&shelf.topics))
     }
 
     /// Up to four other books that are bought together with this one.
@@ -244,8 +264,8 @@ impl Catalog {
         }
         let town = dice.pick(&words::TOWNS);
         let first = dice.pick(&words::FIRST_NAMES);
-        let (sort, topic) = SHELVES.get(shelf).map_or((Sort::Story, ""), |shelf| (shelf.sort, dice.pick(&shelf.topics)));
-        let topic = title_case(topic);
+        let sort = SHELVES.get(shelf).map_or(Sort::Story, |shelf| shelf.sort);
+        let topic = title_case(self.topic(id, shelf));
         match (sort, dice.below(7)) {
             (Sort::Story | Sort::Verse, 0) => format!("The {adjective} {noun}"),
             (Sort::Story | Sort::Verse, 1) => format!("The {noun} of {town}"),
@@ -326,6 +346,16 @@ mod tests {
         assert_eq!(books.iter().map(|book| &book.upc).collect::<BTreeSet<_>>().len(), 5_000);
         assert!(books.iter().all(|book| book.slug.len() > 3 && !book.title.contains("  ")));
         assert!(books.iter().map(|book| &book.title).collect::<BTreeSet<_>>().len() > 3_000);
+    }
+
+    #[test]
+    fn nobody_publishes_before_growing_up() {
+        let catalog = Catalog::new(500, 2);
+        for id in 1..=500 {
+            let book = catalog.book(id);
+            let author = catalog.author(book.author);
+            assert!(book.year >= author.year + 22 && book.year <= 2_025, "{} by {}", book.title, author.name);
+        }
     }
 
     #[test]

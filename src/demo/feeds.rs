@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::address;
+use super::shelves::SHELVES;
 use super::text::{escape, put};
 use super::truth::{RULE, Truth};
-use super::words::SHELVES;
 
 /// How many addresses one sitemap holds. A shop with more gets an index.
 pub(crate) const SITEMAP_PART: u32 = 5_000;
@@ -26,7 +26,9 @@ pub(crate) fn sitemap(truth: &Truth, base: &str) -> String {
     if parts == 1 {
         return urlset(truth, base, 0);
     }
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
+    let mut out = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
+    );
     for part in 1..=parts {
         put!(out, "<sitemap><loc>{base}/sitemap-{part}.xml</loc></sitemap>\n");
     }
@@ -49,8 +51,13 @@ fn fixed_entries() -> u32 {
 }
 
 fn urlset(truth: &Truth, base: &str, part: u32) -> String {
-    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
-    let fixed = ["/", "/about", "/contact"].into_iter().map(str::to_owned).chain(SHELVES.iter().map(|shelf| address::shelf(shelf.slug, 1)));
+    let mut out = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
+    );
+    let fixed = ["/", "/about", "/contact"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(SHELVES.iter().map(|shelf| address::shelf(shelf.slug, 1)));
     let catalog = truth.catalog();
     let first = part * SITEMAP_PART;
     let last = first + SITEMAP_PART;
@@ -87,7 +94,14 @@ pub(crate) fn api_product(truth: &Truth, base: &str, id: u32) -> Option<Value> {
 pub(crate) async fn stream_truth(truth: Truth, base: String, pieces: mpsc::Sender<Bytes>) {
     let mut out = String::with_capacity(PIECE + 1_024);
     let catalog = truth.catalog();
-    put!(out, "{{\"base\":{},\"products_sold\":{},\"seed\":{},\"rule\":{},\n\"pages\":[", json!(format!("{base}/")), catalog.products, catalog.seed, json!(RULE));
+    put!(
+        out,
+        "{{\"base\":{},\"products_sold\":{},\"seed\":{},\"rule\":{},\n\"pages\":[",
+        json!(format!("{base}/")),
+        catalog.products,
+        catalog.seed,
+        json!(RULE)
+    );
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     let mut special: BTreeMap<&str, u64> = BTreeMap::new();
     let mut statuses: BTreeMap<u16, u64> = BTreeMap::new();

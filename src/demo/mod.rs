@@ -6,15 +6,16 @@
 
 mod address;
 mod catalog;
-#[cfg(test)]
-mod crawl_tests;
 mod dice;
 mod feeds;
+#[cfg(test)]
+mod over_http;
 mod pages;
 pub mod quotes;
 mod routes;
 mod serve;
 mod server;
+mod shelves;
 mod special;
 mod stats;
 mod text;

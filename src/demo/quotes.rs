@@ -33,21 +33,78 @@ mod stream {
 }
 
 const THINGS: [&str; 24] = [
-    "patience", "a good map", "silence", "courage", "an open window", "memory", "a long walk", "doubt", "kindness", "a borrowed book", "luck", "hunger", "the first draft", "a slow train",
-    "friendship", "curiosity", "an honest mistake", "rain", "work", "an empty page", "a clear question", "habit", "hope", "a locked door",
+    "patience",
+    "a good map",
+    "silence",
+    "courage",
+    "an open window",
+    "memory",
+    "a long walk",
+    "doubt",
+    "kindness",
+    "a borrowed book",
+    "luck",
+    "hunger",
+    "the first draft",
+    "a slow train",
+    "friendship",
+    "curiosity",
+    "an honest mistake",
+    "rain",
+    "work",
+    "an empty page",
+    "a clear question",
+    "habit",
+    "hope",
+    "a locked door",
 ];
 
 const CLAIMS: [&str; 20] = [
-    "is the shortest way home", "asks for nothing and keeps everything", "is a teacher who never raises its voice", "makes a poor master and a fine companion", "arrives late and stays for supper",
-    "is worth two good excuses", "never fits in the suitcase", "is only visible from behind", "grows when nobody measures it", "is half of every answer", "costs least when given early",
-    "has no use for applause", "forgives everything but hurry", "is louder at night", "cannot be lent twice", "knows the way but not the hour", "is best shared with a stranger",
-    "is the one thing we pack last", "begins where advice ends", "wears out every pair of shoes",
+    "is the shortest way home",
+    "asks for nothing and keeps everything",
+    "is a teacher who never raises its voice",
+    "makes a poor master and a fine companion",
+    "arrives late and stays for supper",
+    "is worth two good excuses",
+    "never fits in the suitcase",
+    "is only visible from behind",
+    "grows when nobody measures it",
+    "is half of every answer",
+    "costs least when given early",
+    "has no use for applause",
+    "forgives everything but hurry",
+    "is louder at night",
+    "cannot be lent twice",
+    "knows the way but not the hour",
+    "is best shared with a stranger",
+    "is the one thing we pack last",
+    "begins where advice ends",
+    "wears out every pair of shoes",
 ];
 
 const FRAMES: [&str; 4] = ["{} {}.", "People forget that {} {}.", "My grandmother was right: {} {}.", "In the end, {} {}."];
 
 const TAGS: [&str; 20] = [
-    "life", "work", "books", "humour", "travel", "friendship", "courage", "time", "weather", "home", "learning", "silence", "hope", "change", "luck", "truth", "patience", "writing", "night", "advice",
+    "life",
+    "work",
+    "books",
+    "humour",
+    "travel",
+    "friendship",
+    "courage",
+    "time",
+    "weather",
+    "home",
+    "learning",
+    "silence",
+    "hope",
+    "change",
+    "luck",
+    "truth",
+    "patience",
+    "writing",
+    "night",
+    "advice",
 ];
 
 /// How the quotations site is set up.
@@ -117,6 +174,12 @@ pub fn authors(options: &QuotesOptions) -> Vec<QuoteAuthor> {
     named.into_iter().map(|number| site.author(number)).collect()
 }
 
+#[derive(Debug, Clone, Copy)]
+enum Visitor {
+    Guest,
+    LoggedIn,
+}
+
 #[derive(Debug)]
 struct Quotes {
     seed: u64,
@@ -162,32 +225,45 @@ impl Quotes {
         QuoteAuthor { name, slug, born_date, born_location: format!("in {}", dice.pick(&words::TOWNS)) }
     }
 
-    fn page(&self, number: u32, logged_in: bool) -> String {
+    fn page(&self, number: u32, visitor: Visitor) -> String {
         let first = number.saturating_sub(1).saturating_mul(PER_PAGE);
         let quotes: Vec<Quote> = (first..self.quotes.min(first.saturating_add(PER_PAGE))).map(|at| self.quote(at)).collect();
-        let more = first.saturating_add(PER_PAGE) < self.quotes;
-        self.list("", &quotes, "", number, more, logged_in)
+        let next = (first.saturating_add(PER_PAGE) < self.quotes).then_some(number + 1);
+        self.list("", &quotes, "", number, next, visitor)
     }
 
-    fn tag_page(&self, tag: &str, number: u32, logged_in: bool) -> String {
+    fn tag_page(&self, tag: &str, number: u32, visitor: Visitor) -> String {
         let tagged = (0..self.quotes).map(|at| self.quote(at)).filter(|quote| quote.tags.contains(&tag));
         let skipped = number.saturating_sub(1).saturating_mul(PER_PAGE) as usize;
         let mut quotes: Vec<Quote> = tagged.skip(skipped).take(PER_PAGE as usize + 1).collect();
-        let more = quotes.len() > PER_PAGE as usize;
+        let next = (quotes.len() > PER_PAGE as usize).then_some(number + 1);
         quotes.truncate(PER_PAGE as usize);
         let title = format!("<h3>Viewing tag: <a href=\"/tag/{0}/page/1/\">{0}</a></h3>\n", escape(tag));
-        self.list(&title, &quotes, &format!("/tag/{tag}"), number, more, logged_in)
+        self.list(&title, &quotes, &format!("/tag/{tag}"), number, next, visitor)
     }
 
-    fn list(&self, title: &str, quotes: &[Quote], path: &str, number: u32, more: bool, logged_in: bool) -> String {
+    fn list(&self, title: &str, quotes: &[Quote], path: &str, number: u32, next: Option<u32>, visitor: Visitor) -> String {
         let mut main = format!("{title}<div class=\"row\">\n<div class=\"col-md-8\">\n");
         if quotes.is_empty() {
             main.push_str("No quotes found!\n");
         }
         for quote in quotes {
-            put!(main, "<div class=\"quote\" itemscope itemtype=\"http://schema.org/CreativeWork\">\n<span class=\"text\" itemprop=\"text\">{}</span>\n", escape(&quote.text));
-            put!(main, "<span>by <small class=\"author\" itemprop=\"author\">{}</small>\n<a href=\"/author/{}\">(about)</a>\n</span>\n", escape(&quote.author), self.author(quote.author_number).slug);
-            put!(main, "<div class=\"tags\">\nTags:\n<meta class=\"keywords\" itemprop=\"keywords\" content=\"{}\">\n", quote.tags.join(","));
+            put!(
+                main,
+                "<div class=\"quote\" itemscope itemtype=\"http://schema.org/CreativeWork\">\n<span class=\"text\" itemprop=\"text\">{}</span>\n",
+                escape(&quote.text)
+            );
+            put!(
+                main,
+                "<span>by <small class=\"author\" itemprop=\"author\">{}</small>\n<a href=\"/author/{}\">(about)</a>\n</span>\n",
+                escape(&quote.author),
+                self.author(quote.author_number).slug
+            );
+            put!(
+                main,
+                "<div class=\"tags\">\nTags:\n<meta class=\"keywords\" itemprop=\"keywords\" content=\"{}\">\n",
+                quote.tags.join(",")
+            );
             for tag in &quote.tags {
                 put!(main, "<a class=\"tag\" href=\"/tag/{tag}/page/1/\">{tag}</a>\n");
             }
@@ -195,20 +271,31 @@ impl Quotes {
         }
         main.push_str("<nav>\n<ul class=\"pager\">\n");
         if number > 1 {
-            put!(main, "<li class=\"previous\">\n<a href=\"{path}/page/{}/\"><span aria-hidden=\"true\">&larr;</span> Previous</a>\n</li>\n", number - 1);
+            put!(
+                main,
+                "<li class=\"previous\">\n<a href=\"{path}/page/{}/\"><span aria-hidden=\"true\">&larr;</span> Previous</a>\n</li>\n",
+                number - 1
+            );
         }
-        if more {
-            put!(main, "<li class=\"next\">\n<a href=\"{path}/page/{}/\">Next <span aria-hidden=\"true\">&rarr;</span></a>\n</li>\n", number + 1);
+        if let Some(next) = next {
+            put!(
+                main,
+                "<li class=\"next\">\n<a href=\"{path}/page/{next}/\">Next <span aria-hidden=\"true\">&rarr;</span></a>\n</li>\n"
+            );
         }
         main.push_str("</ul>\n</nav>\n</div>\n<div class=\"col-md-4 tags-box\">\n<h2>Top Ten tags</h2>\n");
         for (at, tag) in TAGS.iter().take(10).enumerate() {
-            put!(main, "<span class=\"tag-item\">\n<a class=\"tag\" style=\"font-size: {}px\" href=\"/tag/{tag}/\">{tag}</a>\n</span>\n", 28 - at * 2);
+            put!(
+                main,
+                "<span class=\"tag-item\">\n<a class=\"tag\" style=\"font-size: {}px\" href=\"/tag/{tag}/\">{tag}</a>\n</span>\n",
+                28 - at * 2
+            );
         }
         main.push_str("</div>\n</div>\n");
-        document(&main, logged_in)
+        document(&main, visitor)
     }
 
-    fn author_page(author: &QuoteAuthor, logged_in: bool) -> String {
+    fn author_page(author: &QuoteAuthor, visitor: Visitor) -> String {
         let name = escape(&author.name);
         let main = format!(
             "<div class=\"author-details\">\n<h3 class=\"author-title\">{name}</h3>\n<p><strong>Born:</strong> <span class=\"author-born-date\">{}</span> \
@@ -216,7 +303,7 @@ impl Quotes {
              the birthday and every word on these pages were put together by a program.\n</div>\n</div>\n",
             author.born_date, author.born_location
         );
-        document(&main, logged_in)
+        document(&main, visitor)
     }
 
     fn login_page(&self, nonce: u64, problem: Option<&str>) -> String {
@@ -224,13 +311,17 @@ impl Quotes {
         if let Some(problem) = problem {
             put!(main, "<p class=\"error\">{problem}</p>\n");
         }
-        put!(main, "<form action=\"/login\" method=\"post\" accept-charset=\"utf-8\">\n<input type=\"hidden\" name=\"csrf_token\" value=\"{}\">\n", self.token(nonce));
+        put!(
+            main,
+            "<form action=\"/login\" method=\"post\" accept-charset=\"utf-8\">\n<input type=\"hidden\" name=\"csrf_token\" value=\"{}\">\n",
+            self.token(nonce)
+        );
         main.push_str(
             "<div class=\"form-group\">\n<label for=\"username\">Username</label>\n<input type=\"text\" class=\"form-control\" id=\"username\" name=\"username\">\n</div>\n\
              <div class=\"form-group\">\n<label for=\"password\">Password</label>\n<input type=\"password\" class=\"form-control\" id=\"password\" name=\"password\">\n</div>\n\
              <input type=\"submit\" value=\"Login\" class=\"btn btn-primary\">\n</form>\n",
         );
-        document(&main, false)
+        document(&main, Visitor::Guest)
     }
 
     fn ask_login(&self, status: StatusCode, problem: Option<&str>) -> Reply {
@@ -243,15 +334,21 @@ impl Quotes {
         let Some(nonce) = nonce.filter(|nonce| asked.form_field("csrf_token") == Some(self.token(*nonce))) else {
             return self.ask_login(StatusCode::FORBIDDEN, Some("The CSRF token is missing or not that of your session."));
         };
-        if asked.form_field("username").is_none_or(|name| name.is_empty()) || asked.form_field("password").is_none_or(|word| word.is_empty()) {
+        if asked.form_field("username").is_none_or(|name| name.is_empty())
+            || asked.form_field("password").is_none_or(|word| word.is_empty())
+        {
             return self.ask_login(StatusCode::OK, Some("Error while logging in: please, provide your username and password."));
         }
-        redirect(StatusCode::FOUND, "/").with(SET_COOKIE, &format!("{SESSION}={nonce}.{:016x}; Path=/; HttpOnly", mix(self.seed, stream::LOGGED_IN, nonce)))
+        redirect(StatusCode::FOUND, "/")
+            .with(SET_COOKIE, &format!("{SESSION}={nonce}.{:016x}; Path=/; HttpOnly", mix(self.seed, stream::LOGGED_IN, nonce)))
     }
 
-    fn logged_in(&self, asked: &Asked) -> bool {
+    fn visitor(&self, asked: &Asked) -> Visitor {
         let parts = asked.cookie(SESSION).and_then(|value| value.split_once('.'));
-        parts.is_some_and(|(nonce, proof)| nonce.parse().is_ok_and(|nonce| proof == format!("{:016x}", mix(self.seed, stream::LOGGED_IN, nonce))))
+        let proven = parts.is_some_and(|(nonce, proof)| {
+            nonce.parse().is_ok_and(|nonce| proof == format!("{:016x}", mix(self.seed, stream::LOGGED_IN, nonce)))
+        });
+        if proven { Visitor::LoggedIn } else { Visitor::Guest }
     }
 
     fn token(&self, nonce: u64) -> String {
@@ -272,27 +369,43 @@ impl Answer for Quotes {
         }
         if asked.method != Method::GET && asked.method != Method::HEAD {
             let allow = if login { "GET, HEAD, POST" } else { "GET, HEAD" };
-            return Reply::html(StatusCode::METHOD_NOT_ALLOWED, document("<h1>Method Not Allowed</h1>\n", false)).with(ALLOW, allow);
+            return Reply::html(StatusCode::METHOD_NOT_ALLOWED, document("<h1>Method Not Allowed</h1>\n", Visitor::Guest))
+                .with(ALLOW, allow);
         }
-        let logged_in = self.logged_in(&asked);
+        let visitor = self.visitor(&asked);
         let page = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
         let found = match segments.as_slice() {
-            [""] => Some(self.page(1, logged_in)),
-            ["page", number, ""] => page(number).map(|number| self.page(number, logged_in)),
-            ["tag", tag, ""] => Self::known_tag(tag).map(|tag| self.tag_page(tag, 1, logged_in)),
-            ["tag", tag, "page", number, ""] => Self::known_tag(tag).zip(page(number)).map(|(tag, number)| self.tag_page(tag, number, logged_in)),
-            ["author", name, ""] => (0..AUTHORS).map(|number| self.author(number)).find(|author| author.slug == *name).map(|author| Self::author_page(&author, logged_in)),
+            [""] => Some(self.page(1, visitor)),
+            ["page", number, ""] => page(number).map(|number| self.page(number, visitor)),
+            ["tag", tag, ""] => Self::known_tag(tag).map(|tag| self.tag_page(tag, 1, visitor)),
+            ["tag", tag, "page", number, ""] => {
+                Self::known_tag(tag).zip(page(number)).map(|(tag, number)| self.tag_page(tag, number, visitor))
+            }
+            ["author", name, ""] => (0..AUTHORS)
+                .map(|number| self.author(number))
+                .find(|author| author.slug == *name)
+                .map(|author| Self::author_page(&author, visitor)),
             ["login"] => return self.ask_login(StatusCode::OK, None),
-            ["logout"] => return redirect(StatusCode::FOUND, "/").with(SET_COOKIE, &format!("{SESSION}=; Path=/; Max-Age=0; HttpOnly")),
-            ["page", _] | ["tag", _] | ["tag", _, "page", _] | ["author", _] if asked.path.is_ascii() => return redirect(StatusCode::PERMANENT_REDIRECT, &format!("{}/", asked.path)),
+            ["logout"] => {
+                return redirect(StatusCode::FOUND, "/").with(SET_COOKIE, &format!("{SESSION}=; Path=/; Max-Age=0; HttpOnly"));
+            }
+            ["page", _] | ["tag", _] | ["tag", _, "page", _] | ["author", _] if asked.path.is_ascii() => {
+                return redirect(StatusCode::PERMANENT_REDIRECT, &format!("{}/", asked.path));
+            }
             _ => None,
         };
-        found.map_or_else(|| Reply::html(StatusCode::NOT_FOUND, document("<h1>Not Found</h1>\n", logged_in)), |page| Reply::html(StatusCode::OK, page))
+        found.map_or_else(
+            || Reply::html(StatusCode::NOT_FOUND, document("<h1>Not Found</h1>\n", visitor)),
+            |page| Reply::html(StatusCode::OK, page),
+        )
     }
 }
 
-fn document(main: &str, logged_in: bool) -> String {
-    let door = if logged_in { "<a href=\"/logout\">Logout</a>" } else { "<a href=\"/login\">Login</a>" };
+fn document(main: &str, visitor: Visitor) -> String {
+    let door = match visitor {
+        Visitor::LoggedIn => "<a href=\"/logout\">Logout</a>",
+        Visitor::Guest => "<a href=\"/login\">Login</a>",
+    };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"UTF-8\">\n<title>Quotes to Scrape</title>\n</head>\n<body>\n<div class=\"container\">\n\
          <div class=\"row header-box\">\n<div class=\"col-md-8\">\n<h1><a href=\"/\" style=\"text-decoration: none\">Quotes to Scrape</a></h1>\n</div>\n\

@@ -70,10 +70,12 @@ impl Shop {
                 let status = StatusCode::from_u16(catalog.special.moved_status(id)).unwrap_or(StatusCode::FOUND);
                 redirect(status, &address::product(&catalog.book(id)))
             }),
-            ["moved", name] | ["moved", name, "again"] => number(name).filter(|number| *number < catalog.special.loops()).map_or_else(missing, |number| {
-                let [one, other] = address::redirect_loop(number);
-                redirect(StatusCode::FOUND, if asked.path == one { &other } else { &one })
-            }),
+            ["moved", name] | ["moved", name, "again"] => {
+                number(name).filter(|number| *number < catalog.special.loops()).map_or_else(missing, |number| {
+                    let [one, other] = address::redirect_loop(number);
+                    redirect(StatusCode::FOUND, if asked.path == one { &other } else { &one })
+                })
+            }
             ["staff-picks"] => pages::staff_picks(&self.truth, page()).map_or_else(missing, ok),
             ["old-links"] => pages::old_links(&self.truth, page()).map_or_else(missing, ok),
             ["about"] => ok(pages::about()),
@@ -101,7 +103,7 @@ impl Shop {
             ["api", "products"] => api(feeds::api_products(&self.truth, &base, page)),
             ["api", "products", id] => api(number(id).and_then(|id| feeds::api_product(&self.truth, &base, id))),
             ["__stats"] => json_reply(StatusCode::OK, &self.stats.to_json()),
-            ["__truth"] => self.tell_truth(base, asked.method == Method::HEAD),
+            ["__truth"] => self.tell_truth(base, &asked.method),
             [file] => {
                 let part = file.strip_prefix("sitemap-").and_then(|rest| rest.strip_suffix(".xml")).and_then(number);
                 part.and_then(|part| feeds::sitemap_part(&self.truth, &base, part)).map_or_else(missing, xml)
@@ -121,13 +123,19 @@ impl Shop {
         let special = catalog.special.of(id);
         match special {
             Some(Special::AlwaysFails) => {
-                return Reply::html(StatusCode::INTERNAL_SERVER_ERROR, pages::error("Something broke", "The shelf behind this page has collapsed."));
+                return Reply::html(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    pages::error("Something broke", "The shelf behind this page has collapsed."),
+                );
             }
             Some(Special::FailsOnce) if self.first_time(id, asked) => {
                 return Reply::html(StatusCode::SERVICE_UNAVAILABLE, pages::error("Just a moment", "The shop is being dusted."));
             }
             Some(Special::RateLimited) if self.first_time(id, asked) => {
-                let reply = Reply::html(StatusCode::TOO_MANY_REQUESTS, pages::error("Too many requests", "One reader at a time, please."));
+                let reply = Reply::html(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    pages::error("Too many requests", "One reader at a time, please."),
+                );
                 return reply.with(RETRY_AFTER, "1");
             }
             Some(Special::Slow) => tokio::time::sleep(self.slow_time(id)).await,
@@ -189,7 +197,8 @@ impl Shop {
         if given != (Some(ACCOUNT.0.to_owned()), Some(ACCOUNT.1.to_owned())) {
             return Reply::html(StatusCode::FORBIDDEN, pages::login(Some("Name or password is wrong.")));
         }
-        redirect(StatusCode::SEE_OTHER, "/account").with(SET_COOKIE, &format!("{SESSION}={}; Path=/; HttpOnly; SameSite=Lax", self.session()))
+        redirect(StatusCode::SEE_OTHER, "/account")
+            .with(SET_COOKIE, &format!("{SESSION}={}; Path=/; HttpOnly; SameSite=Lax", self.session()))
     }
 
     fn session(&self) -> String {
@@ -200,9 +209,9 @@ impl Shop {
         asked.cookie(SESSION) == Some(self.session().as_str())
     }
 
-    fn tell_truth(&self, base: String, only_head: bool) -> Reply {
+    fn tell_truth(&self, base: String, method: &Method) -> Reply {
         let reply = Reply::new(StatusCode::OK, "application/json", Bytes::new());
-        if only_head {
+        if *method == Method::HEAD {
             return Reply { body: ReplyBody::Pieces(mpsc::channel(1).1), ..reply };
         }
         let (sender, pieces) = mpsc::channel(PIECES);
@@ -238,7 +247,8 @@ fn missing() -> Reply {
 }
 
 pub(super) fn redirect(status: StatusCode, target: &str) -> Reply {
-    Reply::html(status, format!("<!DOCTYPE html>\n<title>Moved</title>\n<p>Moved to {}.</p>\n", super::text::escape(target))).with(LOCATION, target)
+    Reply::html(status, format!("<!DOCTYPE html>\n<title>Moved</title>\n<p>Moved to {}.</p>\n", super::text::escape(target)))
+        .with(LOCATION, target)
 }
 
 fn svg(image: String) -> Reply {
@@ -256,7 +266,10 @@ fn xml(text: String) -> Reply {
 }
 
 fn api(value: Option<Value>) -> Reply {
-    value.map_or_else(|| json_reply(StatusCode::NOT_FOUND, &json!({"error": "there is no such product or page"})), |value| json_reply(StatusCode::OK, &value))
+    value.map_or_else(
+        || json_reply(StatusCode::NOT_FOUND, &json!({"error": "there is no such product or page"})),
+        |value| json_reply(StatusCode::OK, &value),
+    )
 }
 
 fn json_reply(status: StatusCode, value: &Value) -> Reply {
@@ -279,7 +292,8 @@ fn takes_gzip(accept: &str) -> bool {
     accept.split(',').any(|part| {
         let mut pieces = part.split(';').map(str::trim);
         let coding = pieces.next().unwrap_or_default();
-        let weight = pieces.find_map(|piece| piece.strip_prefix("q=")).and_then(|weight| weight.parse::<f32>().ok()).unwrap_or(1.0);
+        let weight =
+            pieces.find_map(|piece| piece.strip_prefix("q=")).and_then(|weight| weight.parse::<f32>().ok()).unwrap_or(1.0);
         weight > 0.0 && (coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip") || coding == "*")
     })
 }
@@ -287,7 +301,8 @@ fn takes_gzip(accept: &str) -> bool {
 /// Scheme and host as the client sees them. A host that could break out of an attribute or a header is replaced.
 fn base(headers: &HeaderMap) -> String {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok()).filter(|host| !host.is_empty());
-    let host = host.filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']')));
+    let host =
+        host.filter(|host| host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']')));
     format!("http://{}", host.unwrap_or("localhost"))
 }
 
@@ -314,14 +329,32 @@ mod tests {
 
     #[test]
     fn gzip_is_left_out_only_when_the_request_says_so() {
-        for (accept, expected) in [("gzip", true), ("br, gzip;q=0.5", true), ("*", true), ("identity", false), ("gzip;q=0", false), ("br", false), ("", false)] {
+        for (accept, expected) in [
+            ("gzip", true),
+            ("br, gzip;q=0.5", true),
+            ("*", true),
+            ("identity", false),
+            ("gzip;q=0", false),
+            ("br", false),
+            ("", false),
+        ] {
             assert_eq!(takes_gzip(accept), expected, "{accept}");
         }
     }
 
     #[test]
     fn numbers_have_one_spelling() {
-        let cases = [("0", Some(0)), ("12", Some(12)), ("", None), ("012", None), ("+1", None), ("-1", None), ("1.5", None), ("4294967296", None), ("٣", None)];
+        let cases = [
+            ("0", Some(0)),
+            ("12", Some(12)),
+            ("", None),
+            ("012", None),
+            ("+1", None),
+            ("-1", None),
+            ("1.5", None),
+            ("4294967296", None),
+            ("٣", None),
+        ];
         for (text, expected) in cases {
             assert_eq!(number(text), expected, "{text}");
         }
@@ -351,13 +384,56 @@ mod tests {
     #[tokio::test]
     async fn no_address_and_no_query_makes_the_shop_panic() {
         let shop = Shop::new(Truth::new(60, 1), Delays::none());
-        let starts = ["", "products/", "authors/", "p/", "moved/", "category/poetry", "images/", "api/products/", "staff-picks", "old-links", "search", "sitemap-", "private/", "__stats"];
-        let ends = ["", "0", "1", "61", "4294967295", "4294967296", "-", "1-", "1-x", "-1", "%", "%zz", "..", "é", "1.svg", "/again", "1/again", "/////", "\0", "1.xml"];
-        let queries = ["", "page=1", "page=0", "page=-1", "page=99999999999999999999", "page=%ff", "&&==&", "q=%00%ff", "page", "q=é&q"];
+        let starts = [
+            "",
+            "products/",
+            "authors/",
+            "p/",
+            "moved/",
+            "category/poetry",
+            "images/",
+            "api/products/",
+            "staff-picks",
+            "old-links",
+            "search",
+            "sitemap-",
+            "private/",
+            "__stats",
+        ];
+        let ends = [
+            "",
+            "0",
+            "1",
+            "61",
+            "4294967295",
+            "4294967296",
+            "-",
+            "1-",
+            "1-x",
+            "-1",
+            "%",
+            "%zz",
+            "..",
+            "é",
+            "1.svg",
+            "/again",
+            "1/again",
+            "/////",
+            "\0",
+            "1.xml",
+        ];
+        let queries =
+            ["", "page=1", "page=0", "page=-1", "page=99999999999999999999", "page=%ff", "&&==&", "q=%00%ff", "page", "q=é&q"];
         for start in starts {
             for path in ends.map(|end| format!("/{start}{end}")) {
                 for query in queries {
-                    let asked = Asked { method: Method::GET, path: path.clone(), query: query.to_owned(), headers: HeaderMap::new(), body: Bytes::new() };
+                    let asked = Asked {
+                        method: Method::GET,
+                        path: path.clone(),
+                        query: query.to_owned(),
+                        headers: HeaderMap::new(),
+                        body: Bytes::new(),
+                    };
                     let status = shop.answer(asked).await.status.as_u16();
                     assert!([200, 301, 302, 307, 308, 404, 429, 500, 503].contains(&status), "{status} for {path}?{query}");
                 }

@@ -38,7 +38,8 @@ mod tests {
     #[tokio::test]
     async fn an_output_that_fails_is_an_error() {
         let mut full: &mut [u8] = &mut [];
-        let error = serve(SiteOptions { products: 5, ..SiteOptions::default() }, &mut full, std::future::pending()).await.unwrap_err();
+        let error =
+            serve(SiteOptions { products: 5, ..SiteOptions::default() }, &mut full, std::future::pending()).await.unwrap_err();
         assert!(matches!(error, SiteError::Output(_)));
     }
 }

@@ -33,6 +33,8 @@ const CONNECTIONS: usize = 1_024;
 const LONGEST_TARGET: usize = 8_192;
 /// Bytes of request body; larger ones get a 413.
 const LARGEST_BODY: usize = 16_384;
+/// How long a request body may take; slower ones get a 408.
+const BODY_TIME: Duration = Duration::from_secs(10);
 /// How long open requests may take to end after a stop.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// The rest after the system refused a connection (out of file descriptors, say).
@@ -62,7 +64,11 @@ impl Asked {
     /// The value of a cookie, as sent.
     pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
         let lines = self.headers.get_all(http::header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-        lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+        lines
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
     }
 }
 
@@ -235,14 +241,29 @@ async fn respond<A: Answer>(site: &A, request: Request<Incoming>) -> Response<Re
     let is_head = head.method == Method::HEAD;
     let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
     let reply = if path.len() + query.len() > LONGEST_TARGET {
-        Reply::new(StatusCode::URI_TOO_LONG, "text/plain; charset=utf-8", format!("the address is longer than {LONGEST_TARGET} bytes\n"))
+        Reply::new(
+            StatusCode::URI_TOO_LONG,
+            "text/plain; charset=utf-8",
+            format!("the address is longer than {LONGEST_TARGET} bytes\n"),
+        )
     } else {
-        match Limited::new(body, LARGEST_BODY).collect().await {
-            Ok(body) => {
-                let asked = Asked { path: path.to_owned(), query: query.to_owned(), method: head.method, headers: head.headers, body: body.to_bytes() };
+        match tokio::time::timeout(BODY_TIME, Limited::new(body, LARGEST_BODY).collect()).await {
+            Ok(Ok(body)) => {
+                let asked = Asked {
+                    path: path.to_owned(),
+                    query: query.to_owned(),
+                    method: head.method,
+                    headers: head.headers,
+                    body: body.to_bytes(),
+                };
                 site.answer(asked).await
             }
-            Err(_) => Reply::new(StatusCode::PAYLOAD_TOO_LARGE, "text/plain; charset=utf-8", format!("the body is cut off or larger than {LARGEST_BODY} bytes\n")),
+            Err(_) => Reply::new(StatusCode::REQUEST_TIMEOUT, "text/plain; charset=utf-8", "the body did not arrive in time\n"),
+            Ok(Err(_)) => Reply::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "text/plain; charset=utf-8",
+                format!("the body is cut off or larger than {LARGEST_BODY} bytes\n"),
+            ),
         }
     };
     let Reply { status, mut headers, mut body } = reply;

@@ -176,7 +176,9 @@ mod tests {
     #[test]
     fn moves_for_now_and_for_good_have_their_statuses() {
         let plan = SpecialPlan::new(5, 5_000);
-        let statuses = |kind| (0..50).filter_map(|b| plan.find(b, kind)).map(|id| plan.moved_status(id)).collect::<std::collections::BTreeSet<_>>();
+        let statuses = |kind| {
+            (0..50).filter_map(|b| plan.find(b, kind)).map(|id| plan.moved_status(id)).collect::<std::collections::BTreeSet<_>>()
+        };
         assert_eq!(statuses(Special::MovedForGood).into_iter().collect::<Vec<_>>(), [301, 308]);
         assert_eq!(statuses(Special::MovedForNow).into_iter().collect::<Vec<_>>(), [302, 307]);
     }

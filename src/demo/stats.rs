@@ -1,5 +1,6 @@
 //! Counts of what was asked: all requests by status, and the first [`STATS_PATHS`] addresses one by one.
 //!
+//! Requests that the server itself turns away (too long, too large, no HTTP) and addresses under `/__` are not counted.
 //! Memory is bounded: later addresses, and those longer than [`STATS_LONGEST`] bytes, are counted together as `elsewhere`.
 
 use std::collections::{BTreeMap, HashMap};
@@ -49,7 +50,9 @@ impl Stats {
     /// All counters as the JSON of `/__stats`, addresses in order.
     pub(crate) fn to_json(&self) -> Value {
         let counts = self.lock();
-        let statuses = |pairs: &mut dyn Iterator<Item = (u16, u64)>| -> Map<String, Value> { pairs.map(|(status, number)| (status.to_string(), json!(number))).collect() };
+        let statuses = |pairs: &mut dyn Iterator<Item = (u16, u64)>| -> Map<String, Value> {
+            pairs.map(|(status, number)| (status.to_string(), json!(number))).collect()
+        };
         let mut paths: Vec<(&str, Value)> = Vec::with_capacity(counts.paths.len());
         for (path, by_status) in &counts.paths {
             let number: u64 = by_status.iter().map(|(_, number)| number).sum();

@@ -1,14 +1,14 @@
 //! What a full crawl of the bookshop brings home, as pure functions of the number of products and the seed.
 //!
-//! The pages are written from the same functions, so the two cannot disagree by accident; `crawl_tests` compares them over HTTP.
+//! The pages are written from the same functions, so the two cannot disagree by accident; the tests in `over_http` compare them over HTTP.
 //! Nothing is collected: iterators compute one entry at a time.
 
 use serde::Serialize;
 
 use super::address;
 use super::catalog::Catalog;
+use super::shelves::SHELVES;
 use super::special::Special;
-use super::words::SHELVES;
 
 /// What "full crawl" means, word for word as `/__truth` says it.
 pub const RULE: &str = "A full crawl starts at `base`. It follows the href of every <a> element of every HTML page that answers 200, and the \
@@ -196,7 +196,9 @@ impl Truth {
 
     /// Every product that some page shows, by id. Those whose page always fails are left out.
     pub fn products(&self) -> impl Iterator<Item = TruthProduct> + Send + '_ {
-        (1..=self.catalog.products).filter(|id| self.catalog.special.of(*id) != Some(Special::AlwaysFails)).map(|id| self.product(id))
+        (1..=self.catalog.products)
+            .filter(|id| self.catalog.special.of(*id) != Some(Special::AlwaysFails))
+            .map(|id| self.product(id))
     }
 
     /// One product, also when its page always fails.
@@ -230,8 +232,11 @@ impl Truth {
             (1..=pages).map(|page| TruthPage::new(address::shelf(shelf.slug, page), PageKind::Category, 200))
         });
         let special = [("/staff-picks", PageKind::StaffPicks), ("/old-links", PageKind::OldLinks)];
-        let special = special.into_iter().flat_map(|(path, kind)| (1..=self.special_pages()).map(move |page| TruthPage::new(address::page(path, page), kind, 200)));
-        let fixed = ["/about", "/contact", "/login"].into_iter().map(|path| TruthPage::new(path.to_owned(), PageKind::Static, 200));
+        let special = special.into_iter().flat_map(|(path, kind)| {
+            (1..=self.special_pages()).map(move |page| TruthPage::new(address::page(path, page), kind, 200))
+        });
+        let fixed =
+            ["/about", "/contact", "/login"].into_iter().map(|path| TruthPage::new(path.to_owned(), PageKind::Static, 200));
         home.chain(shelves).chain(special).chain(fixed)
     }
 
@@ -256,26 +261,37 @@ impl Truth {
 
     fn duplicates(&self) -> impl Iterator<Item = TruthPage> + Send + '_ {
         let blocks = 0..self.catalog.special.blocks();
-        blocks.flat_map(|block| [Special::ReorderedTwin, Special::SessionTwin].map(|kind| (block, kind))).filter_map(|(block, kind)| {
-            let book = self.catalog.book(self.catalog.special.find(block, kind)?);
-            let url = if kind == Special::SessionTwin { address::session_twin(&book, self.catalog.seed) } else { address::reordered_twin(&book) };
-            let page = TruthPage::new(url, PageKind::Duplicate, 200);
-            Some(TruthPage { special: Some(kind.name()), same_as: Some(address::product(&book)), ..page })
-        })
+        blocks.flat_map(|block| [Special::ReorderedTwin, Special::SessionTwin].map(|kind| (block, kind))).filter_map(
+            |(block, kind)| {
+                let book = self.catalog.book(self.catalog.special.find(block, kind)?);
+                let url = if kind == Special::SessionTwin {
+                    address::session_twin(&book, self.catalog.seed)
+                } else {
+                    address::reordered_twin(&book)
+                };
+                let page = TruthPage::new(url, PageKind::Duplicate, 200);
+                Some(TruthPage { special: Some(kind.name()), same_as: Some(address::product(&book)), ..page })
+            },
+        )
     }
 
     fn old_addresses(&self) -> impl Iterator<Item = TruthPage> + Send + '_ {
         let blocks = self.catalog.special.blocks();
-        let moved = (0..blocks).flat_map(|block| [Special::MovedForGood, Special::MovedForNow].map(|kind| (block, kind))).filter_map(|(block, kind)| {
-            let id = self.catalog.special.find(block, kind)?;
-            let page = TruthPage::new(address::old_product(id), PageKind::Redirect, self.catalog.special.moved_status(id));
-            Some(TruthPage { special: Some(kind.name()), target: Some(address::product(&self.catalog.book(id))), ..page })
-        });
+        let moved = (0..blocks)
+            .flat_map(|block| [Special::MovedForGood, Special::MovedForNow].map(|kind| (block, kind)))
+            .filter_map(|(block, kind)| {
+                let id = self.catalog.special.find(block, kind)?;
+                let page = TruthPage::new(address::old_product(id), PageKind::Redirect, self.catalog.special.moved_status(id));
+                Some(TruthPage { special: Some(kind.name()), target: Some(address::product(&self.catalog.book(id))), ..page })
+            });
         let loops = (0..self.catalog.special.loops()).flat_map(|number| {
             let [one, other] = address::redirect_loop(number);
-            [(one.clone(), other.clone()), (other, one)].map(|(url, target)| TruthPage { target: Some(target), ..TruthPage::new(url, PageKind::RedirectLoop, 302) })
+            [(one.clone(), other.clone()), (other, one)]
+                .map(|(url, target)| TruthPage { target: Some(target), ..TruthPage::new(url, PageKind::RedirectLoop, 302) })
         });
-        let missing = (0..blocks).map(|block| TruthPage::new(address::product(&self.catalog.book(self.missing_product(block))), PageKind::Missing, 404));
+        let missing = (0..blocks).map(|block| {
+            TruthPage::new(address::product(&self.catalog.book(self.missing_product(block))), PageKind::Missing, 404)
+        });
         moved.chain(loops).chain(missing)
     }
 
@@ -307,7 +323,13 @@ mod tests {
             for kind in Special::ALL {
                 assert_eq!(special[kind.name()], 10, "{}", kind.name());
             }
-            let expected = [(PageKind::Duplicate, 20), (PageKind::Redirect, 20), (PageKind::RedirectLoop, 2), (PageKind::Missing, 10), (PageKind::Product, 1_000)];
+            let expected = [
+                (PageKind::Duplicate, 20),
+                (PageKind::Redirect, 20),
+                (PageKind::RedirectLoop, 2),
+                (PageKind::Missing, 10),
+                (PageKind::Product, 1_000),
+            ];
             for (kind, number) in expected {
                 assert_eq!(kinds[&kind], number, "{}", kind.name());
             }

@@ -10,7 +10,15 @@ pub(crate) fn author(catalog: &Catalog, author: &Author, books: &[u32]) -> Strin
     let month = words::MONTHS.get((author.month as usize).wrapping_sub(1)).copied().unwrap_or("January");
     let mut dice = catalog.bio(author.id);
     let mut main = breadcrumb(&[], &author.name);
-    put!(main, "<article class=\"author-details\">\n<h1 class=\"author-title\">{name}</h1>\n<p>Born: <time class=\"author-born-date\" datetime=\"{}-{:02}-{:02}\">{} {month} {}</time> ", author.year, author.month, author.day, author.day, author.year);
+    put!(
+        main,
+        "<article class=\"author-details\">\n<h1 class=\"author-title\">{name}</h1>\n<p>Born: <time class=\"author-born-date\" datetime=\"{}-{:02}-{:02}\">{} {month} {}</time> ",
+        author.year,
+        author.month,
+        author.day,
+        author.day,
+        author.year
+    );
     put!(main, "<span class=\"author-born-location\">in {}</span></p>\n<div class=\"author-description\">\n", author.town);
     let mut lines: Vec<&str> = Vec::with_capacity(5);
     while lines.len() < 5 {
@@ -26,7 +34,14 @@ pub(crate) fn author(catalog: &Catalog, author: &Author, books: &[u32]) -> Strin
     put!(main, "</p>\n</div>\n<h2>Books by {name}</h2>\n<ul class=\"books\">\n");
     for id in books {
         let book = catalog.book(*id);
-        put!(main, "<li><a href=\"{}\">{}</a> ({}), £{}</li>\n", address::product(&book), escape(&book.title), book.year, pounds(book.pence));
+        put!(
+            main,
+            "<li><a href=\"{}\">{}</a> ({}), £{}</li>\n",
+            address::product(&book),
+            escape(&book.title),
+            book.year,
+            pounds(book.pence)
+        );
     }
     main.push_str("</ul>\n</article>\n");
     let about = format!("{} and {} of their books.", author.name, books.len());

@@ -2,7 +2,7 @@
 
 use crate::demo::catalog::{Book, Catalog};
 use crate::demo::text::{escape, pounds, put};
-use crate::demo::{address, words};
+use crate::demo::{address, shelves};
 
 const STYLE: &str = "\
 :root{--ink:#22303c;--soft:#5b6b78;--line:#d9dfe3;--paper:#fbf9f5;--card:#fff;--accent:#8a3b12}\
@@ -46,7 +46,7 @@ pub(super) fn document(title: &str, description: &str, canonical: Option<&str>, 
     out.push_str(
         "<footer><div class=\"wide\"><nav aria-label=\"Categories\"><h2>Browse the shelves</h2><ul class=\"shelf-links\">\n",
     );
-    for shelf in &words::SHELVES {
+    for shelf in &shelves::SHELVES {
         put!(out, "<li><a href=\"/category/{}\">{}</a></li>\n", shelf.slug, escape(shelf.name));
     }
     out.push_str(
@@ -62,11 +62,19 @@ pub(super) fn card(catalog: &Catalog, id: u32, out: &mut String) {
     let book = catalog.book(id);
     let author = catalog.author(book.author);
     let path = address::product(&book);
-    put!(out, "<li class=\"card\"><article>\n<img src=\"/images/{id}.svg\" alt=\"\" width=\"120\" height=\"180\" loading=\"lazy\">\n");
+    put!(
+        out,
+        "<li class=\"card\"><article>\n<img src=\"/images/{id}.svg\" alt=\"\" width=\"120\" height=\"180\" loading=\"lazy\">\n"
+    );
     put!(out, "<h2><a class=\"title\" href=\"{path}\">{}</a></h2>\n", escape(&book.title));
     put!(out, "<p class=\"author\">by <a href=\"{}\">{}</a></p>\n", address::author(&author), escape(&author.name));
     rating(book.rating, out);
-    put!(out, "<p class=\"price\">£{}</p>\n<p class=\"availability\">{}</p>\n</article></li>\n", pounds(book.pence), book.availability());
+    put!(
+        out,
+        "<p class=\"price\">£{}</p>\n<p class=\"availability\">{}</p>\n</article></li>\n",
+        pounds(book.pence),
+        book.availability()
+    );
 }
 
 pub(super) fn rating(stars: u32, out: &mut String) {
@@ -94,12 +102,21 @@ pub(super) fn pager(path: &str, page: u32, pages: u32) -> String {
     }
     let mut out = String::from("<nav class=\"pager\" aria-label=\"Pages\"><ul>\n");
     if page > 1 {
-        put!(out, "<li class=\"first\"><a href=\"{path}\">First</a></li>\n<li class=\"previous\"><a rel=\"prev\" href=\"{}\">Previous</a></li>\n", address::page(path, page - 1));
+        put!(
+            out,
+            "<li class=\"first\"><a href=\"{path}\">First</a></li>\n<li class=\"previous\"><a rel=\"prev\" href=\"{}\">Previous</a></li>\n",
+            address::page(path, page - 1)
+        );
     }
     put!(out, "<li class=\"current\" aria-current=\"page\">Page {page} of {pages}</li>\n");
     if page < pages {
         // A relative reference of the query alone: shops write them, crawlers must resolve them.
-        put!(out, "<li class=\"next\"><a rel=\"next\" href=\"?page={}\">Next</a></li>\n<li class=\"last\"><a href=\"{}\">Last</a></li>\n", page + 1, address::page(path, pages));
+        put!(
+            out,
+            "<li class=\"next\"><a rel=\"next\" href=\"?page={}\">Next</a></li>\n<li class=\"last\"><a href=\"{}\">Last</a></li>\n",
+            page + 1,
+            address::page(path, pages)
+        );
     }
     out.push_str("</ul></nav>\n");
     out
@@ -110,9 +127,17 @@ pub(crate) fn cover(book: &Book) -> String {
     let colours = ["#274060", "#5b2a3c", "#2f5d50", "#7a4b1e", "#3d3a5c", "#1f5f78", "#6b3f2a", "#40512b"];
     let colour = colours.get(book.id as usize % colours.len()).copied().unwrap_or("#274060");
     let mut out = String::with_capacity(900);
-    out.push_str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 120 180\" width=\"120\" height=\"180\" role=\"img\">\n");
+    out.push_str(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 120 180\" width=\"120\" height=\"180\" role=\"img\">\n",
+    );
     put!(out, "<title>{}</title>\n<rect width=\"120\" height=\"180\" fill=\"{colour}\"/>\n", escape(&book.title));
-    put!(out, "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"#fff\" opacity=\".18\"/>\n", 20 + book.pence % 80, 90 + book.year % 60, 18 + book.pages % 30);
+    put!(
+        out,
+        "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" fill=\"#fff\" opacity=\".18\"/>\n",
+        20 + book.pence % 80,
+        90 + book.year % 60,
+        18 + book.pages % 30
+    );
     out.push_str("<rect x=\"8\" y=\"8\" width=\"104\" height=\"164\" fill=\"none\" stroke=\"#fff\" opacity=\".5\"/>\n<g fill=\"#fff\" font-family=\"Georgia,serif\" font-size=\"11\">\n");
     let mut line = String::new();
     let mut y = 34;
@@ -133,5 +158,5 @@ pub(crate) fn cover(book: &Book) -> String {
 
 /// The name of a shelf with a link to it.
 pub(super) fn shelf_link(shelf: usize) -> (String, &'static str) {
-    words::SHELVES.get(shelf).map_or_else(|| ("/".to_owned(), "Home"), |shelf| (address::shelf(shelf.slug, 1), shelf.name))
+    shelves::SHELVES.get(shelf).map_or_else(|| ("/".to_owned(), "Home"), |shelf| (address::shelf(shelf.slug, 1), shelf.name))
 }

@@ -3,8 +3,8 @@
 use super::layout::{breadcrumb, card, document, pager};
 use crate::demo::address::{self, LISTING};
 use crate::demo::catalog::Catalog;
+use crate::demo::shelves::Shelf;
 use crate::demo::text::{escape, put};
-use crate::demo::words::Shelf;
 
 /// How many hits a search shows; it stops looking when it has them.
 const HITS: usize = 60;
@@ -44,7 +44,13 @@ pub(crate) fn search(catalog: &Catalog, query: &str) -> String {
         hits.extend(found.take(HITS));
     }
     let mut main = breadcrumb(&[], "Search");
-    put!(main, "<h1>Search</h1>\n<p class=\"hits\">{} {} for “{}”.</p>\n<ul class=\"grid\">\n", hits.len(), if hits.len() == 1 { "title" } else { "titles" }, escape(&query));
+    put!(
+        main,
+        "<h1>Search</h1>\n<p class=\"hits\">{} {} for “{}”.</p>\n<ul class=\"grid\">\n",
+        hits.len(),
+        if hits.len() == 1 { "title" } else { "titles" },
+        escape(&query)
+    );
     for id in hits {
         card(catalog, id, &mut main);
     }

@@ -23,7 +23,9 @@ pub(crate) fn staff_picks(truth: &Truth, page: u32) -> Option<String> {
                     }
                     put!(main, " · <a href=\"{}#reviews\">reviews</a>", address::product(&book));
                 }
-                Special::SessionTwin => put!(main, " · <a href=\"{}\">from your last visit</a>", escape(&address::session_twin(&book, catalog.seed))),
+                Special::SessionTwin => {
+                    put!(main, " · <a href=\"{}\">from your last visit</a>", escape(&address::session_twin(&book, catalog.seed)))
+                }
                 _ => {}
             }
             main.push_str("</li>\n");
@@ -42,7 +44,13 @@ pub(crate) fn old_links(truth: &Truth, page: u32) -> Option<String> {
     for block in blocks(truth, page)? {
         for kind in [Special::MovedForGood, Special::MovedForNow] {
             if let Some(book) = catalog.special.find(block, kind).map(|id| catalog.book(id)) {
-                put!(main, "<li><a href=\"{}\">{} (old catalogue number {})</a></li>\n", address::old_product(book.id), escape(&book.title), book.id);
+                put!(
+                    main,
+                    "<li><a href=\"{}\">{} (old catalogue number {})</a></li>\n",
+                    address::old_product(book.id),
+                    escape(&book.title),
+                    book.id
+                );
             }
         }
         let gone = catalog.book(truth.missing_product(block));

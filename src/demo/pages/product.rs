@@ -3,11 +3,12 @@
 use encoding_rs::WINDOWS_1252;
 
 use super::layout::{breadcrumb, document, rating, shelf_link};
+use crate::demo::address;
 use crate::demo::catalog::{Book, Catalog};
 use crate::demo::dice::Dice;
+use crate::demo::shelves::{SHELVES, Sort};
 use crate::demo::text::{capital, escape, pounds, put};
-use crate::demo::words::{self, SHELVES, Sort};
-use crate::demo::address;
+use crate::demo::words;
 
 pub(crate) fn product(catalog: &Catalog, book: &Book) -> String {
     let author = catalog.author(book.author);
@@ -15,14 +16,28 @@ pub(crate) fn product(catalog: &Catalog, book: &Book) -> String {
     let title = escape(&book.title);
     let (shelf_path, shelf_name) = shelf_link(book.shelf);
     let mut dice = catalog.prose(book.id);
-    let (lead, paragraphs) = description(book, &mut dice);
+    let (lead, paragraphs) = description(catalog, book, &mut dice);
 
     let mut main = breadcrumb(&[(&shelf_path, shelf_name)], &book.title);
-    put!(main, "<article class=\"product\" data-sku=\"{}\">\n<div><img src=\"/images/{}.svg\" alt=\"Cover of {title}\" width=\"240\" height=\"360\"></div>\n<div>\n", book.upc, book.id);
-    put!(main, "<h1>{title}</h1>\n<p class=\"author\">by <a rel=\"author\" href=\"{author_path}\">{}</a></p>\n", escape(&author.name));
+    put!(
+        main,
+        "<article class=\"product\" data-sku=\"{}\">\n<div><img src=\"/images/{}.svg\" alt=\"Cover of {title}\" width=\"240\" height=\"360\"></div>\n<div>\n",
+        book.upc,
+        book.id
+    );
+    put!(
+        main,
+        "<h1>{title}</h1>\n<p class=\"author\">by <a rel=\"author\" href=\"{author_path}\">{}</a></p>\n",
+        escape(&author.name)
+    );
     put!(main, "<p class=\"price\">£{}</p>\n<p class=\"availability\">{}</p>\n", pounds(book.pence), book.availability());
     rating(book.rating, &mut main);
-    put!(main, "<p>{}</p>\n<p><a class=\"button\" rel=\"nofollow\" href=\"/cart?add={}\">Add to basket</a></p>\n</div>\n", escape(&lead), book.id);
+    put!(
+        main,
+        "<p>{}</p>\n<p><a class=\"button\" rel=\"nofollow\" href=\"/cart?add={}\">Add to basket</a></p>\n</div>\n",
+        escape(&lead),
+        book.id
+    );
 
     main.push_str("<section id=\"description\">\n<h2>Description</h2>\n");
     for paragraph in &paragraphs {
@@ -53,7 +68,13 @@ pub(crate) fn product(catalog: &Catalog, book: &Book) -> String {
     main.push_str("</section>\n<section>\n<h2>Customers also bought</h2>\n<ul class=\"also-bought\">\n");
     for id in catalog.also_bought(book.id) {
         let other = catalog.book(id);
-        put!(main, "<li><a href=\"{}\">{}</a> <span class=\"amount\">£{}</span></li>\n", address::product(&other), escape(&other.title), pounds(other.pence));
+        put!(
+            main,
+            "<li><a href=\"{}\">{}</a> <span class=\"amount\">£{}</span></li>\n",
+            address::product(&other),
+            escape(&other.title),
+            pounds(other.pence)
+        );
     }
     main.push_str("</ul>\n</section>\n</article>\n");
     document(&book.title, &lead, Some(&address::product(book)), &main)
@@ -63,8 +84,9 @@ const fn reviews(book: &Book) -> u32 {
     3 + book.rating % 4
 }
 
-fn description(book: &Book, dice: &mut Dice) -> (String, Vec<String>) {
-    let (sort, topic) = SHELVES.get(book.shelf).map_or((Sort::Story, ""), |shelf| (shelf.sort, dice.pick(&shelf.topics)));
+fn description(catalog: &Catalog, book: &Book, dice: &mut Dice) -> (String, Vec<String>) {
+    let sort = SHELVES.get(book.shelf).map_or(Sort::Story, |shelf| shelf.sort);
+    let topic = catalog.topic(book.id, book.shelf);
     let opening = match sort {
         Sort::Story => dice.pick(&words::STORY_OPENINGS),
         Sort::Fact => dice.pick(&words::FACT_OPENINGS),
@@ -79,14 +101,31 @@ fn description(book: &Book, dice: &mut Dice) -> (String, Vec<String>) {
         }
     }
     let mut paragraphs: Vec<String> = sentences.chunks(4).map(|part| part.join(" ")).collect();
-    paragraphs.push(format!("{} {}", format_args!("The story of its making took the author to {}.", dice.pick(&words::TOWNS)), dice.pick(&words::ENDINGS)));
+    paragraphs.push(format!(
+        "The story of its making took the author to {}. {}",
+        dice.pick(&words::TOWNS),
+        dice.pick(&words::ENDINGS)
+    ));
     (lead, paragraphs)
 }
 
 fn review(dice: &mut Dice, out: &mut String) {
     let stars = dice.between(2, 5);
-    put!(out, "<blockquote class=\"review\" data-stars=\"{stars}\"><p>{} {}</p>\n", dice.pick(&words::REVIEW_LINES), dice.pick(&words::REVIEW_LINES));
-    put!(out, "<footer>{} from {}, {} {} {}</footer></blockquote>\n", dice.pick(&words::FIRST_NAMES), dice.pick(&words::TOWNS), dice.between(1, 28), dice.pick(&words::MONTHS), dice.between(2021, 2025));
+    put!(
+        out,
+        "<blockquote class=\"review\" data-stars=\"{stars}\"><p>{} {}</p>\n",
+        dice.pick(&words::REVIEW_LINES),
+        dice.pick(&words::REVIEW_LINES)
+    );
+    put!(
+        out,
+        "<footer>{} from {}, {} {} {}</footer></blockquote>\n",
+        dice.pick(&words::FIRST_NAMES),
+        dice.pick(&words::TOWNS),
+        dice.between(1, 28),
+        dice.pick(&words::MONTHS),
+        dice.between(2021, 2025)
+    );
 }
 
 /// The page with mistakes that browsers repair: end tags left out, unquoted and doubled attributes, wrong nesting, stray end tags, an

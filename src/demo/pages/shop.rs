@@ -3,14 +3,23 @@
 use super::layout::{breadcrumb, card, document};
 use crate::demo::address;
 use crate::demo::catalog::Catalog;
+use crate::demo::shelves::SHELVES;
 use crate::demo::text::{escape, put};
-use crate::demo::words::SHELVES;
 
 pub(crate) fn home(catalog: &Catalog) -> String {
-    let mut main = String::from("<h1>Books for every sort of weather</h1>\n<p>Twenty shelves, one patient cat, and a counter where somebody has always read it.</p>\n");
+    let mut main = String::from(
+        "<h1>Books for every sort of weather</h1>\n<p>Twenty shelves, one patient cat, and a counter where somebody has always read it.</p>\n",
+    );
     main.push_str("<section>\n<h2>Categories</h2>\n<ul class=\"grid shelves\">\n");
     for (at, shelf) in SHELVES.iter().enumerate() {
-        put!(main, "<li><a href=\"{}\">{}</a> <span class=\"count\">({})</span><br>{}</li>\n", address::shelf(shelf.slug, 1), escape(shelf.name), catalog.shelf_size(at), escape(shelf.blurb));
+        put!(
+            main,
+            "<li><a href=\"{}\">{}</a> <span class=\"count\">({})</span><br>{}</li>\n",
+            address::shelf(shelf.slug, 1),
+            escape(shelf.name),
+            catalog.shelf_size(at),
+            escape(shelf.blurb)
+        );
     }
     main.push_str("</ul>\n</section>\n<section>\n<h2>On the front table</h2>\n<ul class=\"grid\">\n");
     for at in 0..SHELVES.len() {
