@@ -1,0 +1,119 @@
+//! What one run of a spider needs to know, and what it tells while it goes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::api::args::Arguments;
+use crate::app::{Components, SpiderEntry};
+use crate::export::{FeedOptions, Target};
+use crate::plane::PlaneLedger;
+use crate::settings::{Layers, Settings};
+
+/// One job.
+#[derive(Debug)]
+pub(crate) struct JobSpec {
+    /// The spider.
+    pub spider: SpiderEntry,
+    /// Its arguments, `JOB_ID` taken out.
+    pub arguments: Arguments,
+    /// The settings in effect.
+    pub settings: Arc<Settings>,
+    /// Where they came from, for a reload of the settings file; `None`: nothing is watched.
+    pub layers: Option<Layers>,
+    /// Pipelines, middlewares and extensions by name.
+    pub components: Components,
+    /// Feeds.
+    pub feeds: Vec<(Target, FeedOptions)>,
+    /// The job's id.
+    pub job_id: crate::apcloudy::JobId,
+    /// What the run tells while it goes.
+    pub progress: Arc<Progress>,
+    /// Asks the run to stop: once gently, twice at once.
+    pub stop: Arc<StopSwitch>,
+    /// Spider prints go here instead of standard output (feeds to `-` use the real one).
+    pub stdout: StdoutSource,
+}
+
+/// Opens the real standard output for a feed.
+pub(crate) struct StdoutSource(pub Box<dyn Fn() -> std::io::Result<Box<dyn std::io::Write + Send>> + Send + Sync>);
+
+impl std::fmt::Debug for StdoutSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StdoutSource")
+    }
+}
+
+/// Numbers for the progress line; written by the engine, read by whoever shows them.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Responses received, retries and hops not counted.
+    pub pages: AtomicU64,
+    /// Items kept.
+    pub items: AtomicU64,
+    /// Requests queued.
+    pub queued: AtomicU64,
+    /// Requests on the wire.
+    pub in_flight: AtomicU64,
+    /// Leases held.
+    pub leases: AtomicU64,
+    /// Requests failed and callbacks failed.
+    pub errors: AtomicU64,
+}
+
+/// Counts requests to stop.
+#[derive(Debug, Default)]
+pub(crate) struct StopSwitch {
+    pressed: AtomicU64,
+    changed: tokio::sync::Notify,
+}
+
+impl StopSwitch {
+    /// Asks once more.
+    pub(crate) fn press(&self) {
+        self.pressed.fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_one();
+    }
+
+    /// Waits until it was pressed more than `seen` times; answers how often.
+    pub(crate) async fn pressed(&self, seen: u64) -> u64 {
+        loop {
+            let changed = self.changed.notified();
+            let now = self.pressed.load(Ordering::Acquire);
+            if now > seen {
+                return now;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// How a run ended, for the summary and the exit code.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// The engine's account.
+    pub ended: crate::engine::message::Ended,
+    /// The control plane's count of leases, where it can be known.
+    pub plane: Option<PlaneLedger>,
+    /// The job store, where batches went.
+    pub store: std::path::PathBuf,
+    /// The spool directory, if anything was left in it.
+    pub spool: Option<std::path::PathBuf>,
+    /// The job's id as text.
+    pub job_id: String,
+    /// The spider.
+    pub spider: String,
+    /// How long it took.
+    pub took: std::time::Duration,
+}
+
+/// A job that could not start: exit code 64 for what the user can mend in the call, 70 otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum StartError {
+    /// Arguments, settings or components that do not fit.
+    #[error("{0}")]
+    Usage(String),
+    /// A directory, file or database that cannot be used.
+    #[error("{0}")]
+    Io(String),
+}
