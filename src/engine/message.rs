@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::hub::Tally;
 use crate::actor::Died;
 use crate::settings::Settings;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
 
 /// What the leaves tell the engine. Each answers an order, so their number is bounded by the window.
 #[derive(Debug)]
-pub enum Fact {
+pub(crate) enum Fact {
     /// The scheduler took an offer.
     Accepted(scheduler::message::Accepted),
     /// The scheduler has jobs.
@@ -39,7 +40,7 @@ pub enum Fact {
 
 /// What must never wait behind facts.
 #[derive(Debug)]
-pub enum Control {
+pub(crate) enum Control {
     /// Stop the job.
     Stop(StopReason),
     /// Stop now: skip to persist and exit.
@@ -52,15 +53,13 @@ pub enum Control {
     Settings(Arc<Settings>),
     /// The engine's own timer.
     Tick,
-    /// A report has waited long enough for its callback's marks.
-    HoldOver(super::ticket::Tag),
     /// A limit of the shutdown is over.
     StepOver(u32),
 }
 
 /// Whom an order could not be given to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// The scheduler.
     Scheduler,
     /// The broker.
@@ -77,7 +76,9 @@ pub enum Peer {
 
 /// Why a job stops before it is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StopReason {
+pub(crate) enum StopReason {
+    /// Nothing is left to do.
+    Finished,
     /// A signal.
     Signal,
     /// A limit of the settings, by its finish reason: `closespider_itemcount` and the like.
@@ -90,13 +91,15 @@ pub enum StopReason {
     Misconfigured(String),
     /// The disk refused writes for too long.
     DiskFull(String),
+    /// The frontier is full and nothing can empty it.
+    FrontierFull(String),
     /// A part of the runtime cannot be kept alive.
     Internal(String),
 }
 
 /// How a job ended, for the summary and the exit code.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub(crate) struct Ended {
     /// `finished`, `shutdown`, `closespider_…`, or ours.
     pub reason: String,
     /// The exit code by the table of the command line.
@@ -111,4 +114,8 @@ pub struct Ended {
     pub failures: Vec<(String, u64, String)>,
     /// Sentences about what did not balance; empty when all is well.
     pub imbalances: Vec<String>,
+    /// Counts of the whole job.
+    pub tally: Tally,
+    /// Why the job stopped early, when the reason alone does not say it.
+    pub note: Option<String>,
 }

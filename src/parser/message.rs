@@ -132,6 +132,20 @@ pub enum CallbackFault {
     Cancelled,
 }
 
+impl CallbackFault {
+    /// The class name in `spider_exceptions/…`.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Error(_) => "CallbackError",
+            Self::Panic(_) => "Panic",
+            Self::TimedOut => "CallbackTimeout",
+            Self::Stalled => "CallbackStalled",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+}
+
 impl Effects {
     /// Whether there is nothing to commit.
     #[must_use]
