@@ -287,10 +287,13 @@ fn handle_messages<W: Worker>(
                 worker.handle(order, slot, &mut Cx { core });
                 hand.clear();
                 let now = std::time::Instant::now();
-                lanes
-                    .data
-                    .gauges
-                    .handled(now.saturating_duration_since(begun));
+                if tenure.is_current() {
+                    // A replaced one that wakes late has been counted as a loss.
+                    lanes
+                        .data
+                        .gauges
+                        .handled(now.saturating_duration_since(begun));
+                }
                 clock = Some(now);
                 *left -= 1;
             }

@@ -5,7 +5,7 @@
 //! are served first come, first served. Nothing here knows what the orders are.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore, TryAcquireError};
@@ -116,6 +116,7 @@ impl Permits {
                 // A slot may come free between the refusal and the note of it: look again after the
                 // note, or the one who was refused would never hear of that room.
                 self.refused.store(true, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
                 self.take_now()
             }
             taken => taken,
@@ -155,7 +156,14 @@ impl Permits {
             }
             handed.out -= 1;
         }
-        self.room.add_permits(1);
+        self.add(1);
+    }
+
+    fn add(&self, slots: usize) {
+        self.room.add_permits(slots);
+        // Pairs with the fences after `refused` and `draining` are set: either we see the flag, or the one
+        // who set it sees the permit.
+        fence(Ordering::SeqCst);
         self.tell_room();
         self.notify_settled();
     }
@@ -185,10 +193,8 @@ impl Permits {
             std::mem::take(&mut handed.out)
         };
         if out > 0 {
-            self.room.add_permits(out);
-            self.tell_room();
+            self.add(out);
         }
-        self.notify_settled();
         out
     }
 
@@ -215,6 +221,7 @@ impl Permits {
 
     pub(crate) fn begin_drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// Wakes a drain so that it looks again.

@@ -73,7 +73,8 @@ pub struct Died {
     /// How it ended.
     pub how: How,
     /// Orders and facts lost: the one in hand; at the end of the actor, also those still queued; at a
-    /// replacement, every order whose slot the incarnation held.
+    /// replacement, every order whose slot the incarnation held. Work a panicked worker had kept for later
+    /// is not in it: whoever ordered it knows.
     pub lost: usize,
 }
 
@@ -104,7 +105,8 @@ pub struct Drained {
 /// `factory` builds each incarnation on the actor's own thread; `died` is called at every end, on the
 /// thread that notices it, and must not block.
 ///
-/// With [`Place::Here`] this must be called within a `LocalSet`; elsewhere it panics, as
+/// An inbox has one actor at a time, and none after its actor has ended for good: then this reports
+/// [`How::Stopped`] at once. With [`Place::Here`] this must be called within a `LocalSet`; elsewhere it panics, as
 /// [`tokio::task::spawn_local`] does.
 pub fn supervise<W, F>(
     place: Place,
@@ -136,7 +138,11 @@ where
         epoch,
         Arc::clone(&lock(&supervisor.state).hand),
     );
-    launch(place, tenure);
+    if inbox.lanes.data.is_shut() {
+        drop(tenure); // an inbox whose actor has ended serves no other: says `Stopped` at once
+    } else {
+        launch(place, tenure);
+    }
     Supervised { supervisor }
 }
 
@@ -155,7 +161,7 @@ impl<W: Worker> Supervised<W> {
     pub fn replace(&self, place: Place) -> bool {
         let s = &self.supervisor;
         let lanes = &s.inbox.lanes;
-        let (old, lost, tenure) = {
+        let (old, hand, tenure) = {
             let mut state = lock(&s.state);
             if state.ended {
                 return false;
@@ -166,12 +172,20 @@ impl<W: Worker> Supervised<W> {
             let hand = std::mem::take(&mut state.hand);
             (
                 old,
-                usize::from(hand.holds_fact()),
+                hand,
                 Tenure::new(s, state.epoch, Arc::clone(&state.hand)),
             )
         };
-        let lost = lost + lanes.data.permits.write_off();
+        // An order in hand holds its slot as a rule, but its handler may have given it back already.
+        let held = lanes.data.permits.write_off() + usize::from(hand.holds_fact());
+        let lost = held.max(usize::from(!hand.is_empty()));
+        lanes
+            .data
+            .gauges
+            .discarded
+            .fetch_add(lost as u64, Ordering::Relaxed);
         lanes.data.gauges.restarts.fetch_add(1, Ordering::Relaxed);
+        lanes.data.permits.notify_settled();
         s.report(old, How::Replaced, lost);
         launch(place, tenure);
         true

@@ -17,6 +17,8 @@ struct Sticky {
     kept: Option<Slot>,
 }
 
+const LATE_PANIC: u32 = 7;
+
 impl Worker for Sticky {
     type Order = u32;
     type Control = u32;
@@ -46,6 +48,7 @@ impl Worker for Sticky {
             while !self.go.load(Ordering::SeqCst) {
                 std::thread::sleep(ms(1));
             }
+            assert!(order != LATE_PANIC, "long after it was replaced");
         }
     }
 
@@ -124,7 +127,7 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
             stuck.join(Duration::from_secs(5)).await,
             "let go, the thread ends"
         );
-        let handled = handled.lock().unwrap();
+        let handled = handled.lock().unwrap().clone();
         let old: Vec<_> = handled.iter().filter(|(epoch, _)| *epoch == 1).collect();
         assert_eq!(
             old,
@@ -134,7 +137,61 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
         assert_eq!(inbox.link().free(), 3, "late slots do not widen the bound");
         assert_eq!(actor.drain(Duration::from_secs(5)).await.lost, 0);
         assert_eq!(deaths.lock().unwrap().len(), 1);
-        assert_eq!(inbox.probe().snapshot().restarts, 1);
+        let reading = inbox.probe().snapshot();
+        assert_eq!(reading.restarts, 1);
+        assert_eq!(
+            (reading.accepted, reading.handled, reading.discarded),
+            (193, 192, 2),
+            "the kept one was both"
+        );
+    });
+}
+
+#[test]
+fn a_replaced_incarnation_that_panics_late_restarts_nothing() {
+    run_system(async {
+        let (stuck, fresh) = (
+            Arbiter::start("stuck").unwrap(),
+            Arbiter::start("fresh").unwrap(),
+        );
+        let (go, handled) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(Mutex::new(Vec::new())),
+        );
+        let deaths = Arc::new(Mutex::new(Vec::<Died>::new()));
+        let inbox = Inbox::<Sticky>::new("sticky", 2);
+        let (g, h, d) = (Arc::clone(&go), Arc::clone(&handled), Arc::clone(&deaths));
+        let actor = supervise(
+            stuck.place(),
+            &inbox,
+            QUICK,
+            move |_| Sticky {
+                go: Arc::clone(&g),
+                handled: Arc::clone(&h),
+                kept: None,
+            },
+            move |died| d.lock().unwrap().push(died),
+        );
+        inbox.link().offer(LATE_PANIC).unwrap();
+        until("it is stuck", || handled.lock().unwrap().len() == 1).await;
+        assert!(actor.replace(fresh.place()));
+        go.store(true, Ordering::SeqCst);
+        assert!(stuck.join(Duration::from_secs(5)).await);
+        inbox.link().offer(8).unwrap();
+        until("the successor serves", || {
+            handled.lock().unwrap().contains(&(2, 8))
+        })
+        .await;
+        assert_eq!(
+            deaths
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|d| d.how.clone())
+                .collect::<Vec<_>>(),
+            [How::Replaced]
+        );
+        assert_eq!(actor.epoch(), Epoch(2));
     });
 }
 
