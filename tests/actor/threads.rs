@@ -25,7 +25,7 @@ impl Worker for Sticky {
 
     fn started(&mut self, cx: &mut Cx<'_, Self>) {
         if cx.epoch() == Epoch(1) {
-            cx.after(ms(20), 1);
+            cx.after(ms(200), 1);
             let go = Arc::clone(&self.go);
             cx.spawn(
                 async move {
@@ -73,6 +73,10 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
         );
         let deaths = Arc::new(Mutex::new(Vec::<Died>::new()));
         let inbox = Inbox::<Sticky>::new("sticky", 3);
+        // Queued before the start: the first turn gets stuck, long before its timer is due.
+        for n in 0..3 {
+            inbox.link().offer(n).unwrap();
+        }
         let actor = supervise(
             stuck.place(),
             &inbox,
@@ -90,10 +94,7 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
                 move |died| deaths.lock().unwrap().push(died)
             },
         );
-        for n in 0..3 {
-            inbox.link().offer(n).unwrap();
-        }
-        until("it is stuck", || handled.lock().unwrap().len() == 2).await;
+        until("it is stuck", || handled.lock().unwrap().contains(&(1, 1))).await;
         assert_eq!(inbox.link().free(), 0);
 
         let begun = Instant::now();
@@ -118,6 +119,7 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
         .await;
         assert_eq!(inbox.link().free(), 3, "the successor has the whole bound");
 
+        tokio::time::sleep(ms(250)).await; // the timer of the first is overdue when it wakes
         go.store(true, Ordering::SeqCst);
         for n in 10..200 {
             inbox.link().send(n).await.unwrap();
@@ -160,6 +162,7 @@ fn a_replaced_incarnation_that_panics_late_restarts_nothing() {
         );
         let deaths = Arc::new(Mutex::new(Vec::<Died>::new()));
         let inbox = Inbox::<Sticky>::new("sticky", 2);
+        inbox.link().offer(LATE_PANIC).unwrap();
         let (g, h, d) = (Arc::clone(&go), Arc::clone(&handled), Arc::clone(&deaths));
         let actor = supervise(
             stuck.place(),
@@ -172,8 +175,10 @@ fn a_replaced_incarnation_that_panics_late_restarts_nothing() {
             },
             move |died| d.lock().unwrap().push(died),
         );
-        inbox.link().offer(LATE_PANIC).unwrap();
-        until("it is stuck", || handled.lock().unwrap().len() == 1).await;
+        until("it is stuck", || {
+            handled.lock().unwrap().contains(&(1, LATE_PANIC))
+        })
+        .await;
         assert!(actor.replace(fresh.place()));
         go.store(true, Ordering::SeqCst);
         assert!(stuck.join(Duration::from_secs(5)).await);
