@@ -19,8 +19,9 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::{Instant, Sleep};
 
+use super::bell::Wake;
 use super::cx::{Core, Cx, Timer};
-use super::lane::{Rest, Taken, Wake};
+use super::lane::{Rest, Taken};
 use super::supervise::{End, Tenure};
 use super::{TURN, Worker};
 

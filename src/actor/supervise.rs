@@ -16,52 +16,8 @@ use tokio::time::Instant;
 use super::host::{panic_text, start};
 use super::lane::{Hand, lock};
 use super::place::Place;
+use super::policy::Policy;
 use super::{Epoch, Inbox, Worker};
-
-/// How often and how fast an actor is restarted after panics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// Most restarts within [`within`](Self::within); one more panic and supervision gives up.
-    pub max_restarts: u32,
-    /// The window over which restarts are counted.
-    pub within: Duration,
-    /// Wait before the first restart in the window; doubled for each further one.
-    pub first_backoff: Duration,
-    /// Longest wait before a restart.
-    pub max_backoff: Duration,
-}
-
-impl Policy {
-    /// No restart: the first panic gives up, as for an actor whose state cannot be rebuilt.
-    pub const FATAL: Self = Self {
-        max_restarts: 0,
-        within: Duration::ZERO,
-        first_backoff: Duration::ZERO,
-        max_backoff: Duration::ZERO,
-    };
-
-    fn backoff(&self, restarts: usize) -> Duration {
-        let doubled = u32::try_from(restarts)
-            .ok()
-            .and_then(|n| 2u32.checked_pow(n))
-            .unwrap_or(u32::MAX);
-        self.first_backoff
-            .saturating_mul(doubled)
-            .min(self.max_backoff)
-    }
-}
-
-impl Default for Policy {
-    /// Five restarts a minute, after 100 ms at first and 5 s at most.
-    fn default() -> Self {
-        Self {
-            max_restarts: 5,
-            within: Duration::from_secs(60),
-            first_backoff: Duration::from_millis(100),
-            max_backoff: Duration::from_secs(5),
-        }
-    }
-}
 
 /// The end of an incarnation, or of the actor.
 #[derive(Clone, Debug, PartialEq, Eq)]

