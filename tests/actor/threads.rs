@@ -360,3 +360,102 @@ fn no_message_between_threads_is_lost_or_doubled() {
         assert!(arbiter.join(Duration::from_secs(5)).await);
     });
 }
+
+#[test]
+fn a_refused_sender_that_sleeps_until_room_is_told_never_oversleeps() {
+    run_system(async {
+        let arbiter = Arbiter::start("adder").unwrap();
+        let (sum, count) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let inbox = Inbox::<Adder>::new("adder", 2);
+        let (s, c) = (Arc::clone(&sum), Arc::clone(&count));
+        supervise(
+            arbiter.place(),
+            &inbox,
+            QUICK,
+            move |_| Adder(Arc::clone(&s), Arc::clone(&c)),
+            |_| {},
+        );
+        let link = inbox.link();
+        let sender = std::thread::spawn(move || {
+            let (tell, room) = std::sync::mpsc::channel();
+            link.on_room(Arc::new(move || tell.send(()).unwrap_or_default()));
+            for n in 0..20_000 {
+                while link.offer(n).is_err() {
+                    room.recv_timeout(Duration::from_secs(5))
+                        .expect("told of room");
+                }
+            }
+        });
+        until("all are sent", || sender.is_finished()).await;
+        sender.join().unwrap();
+        until("all are handled", || count.load(Ordering::SeqCst) == 20_000).await;
+        assert!(arbiter.join(Duration::from_secs(5)).await);
+    });
+}
+
+/// Notes what it gets, in a list that all incarnations share.
+struct Noter(Arc<Mutex<Vec<u32>>>);
+
+impl Worker for Noter {
+    type Order = u32;
+    type Control = ();
+
+    fn handle(&mut self, order: u32, _: Slot, _: &mut Cx<'_, Self>) {
+        self.0.lock().unwrap().push(order);
+    }
+
+    fn control(&mut self, (): (), _: &mut Cx<'_, Self>) {}
+}
+
+#[test]
+fn replacements_in_full_flight_double_nothing_and_lose_no_more_than_they_say() {
+    run_system(async {
+        let arbiters = [
+            Arbiter::start("left").unwrap(),
+            Arbiter::start("right").unwrap(),
+        ];
+        let (notes, lost) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicU32::new(0)),
+        );
+        let inbox = Inbox::<Noter>::new("noter", 8);
+        let (n, l) = (Arc::clone(&notes), Arc::clone(&lost));
+        let actor = supervise(
+            arbiters[0].place(),
+            &inbox,
+            QUICK,
+            move |_| Noter(Arc::clone(&n)),
+            move |died| _ = l.fetch_add(u32::try_from(died.lost).unwrap(), Ordering::SeqCst),
+        );
+        let link = inbox.link();
+        let sender = std::thread::spawn(move || {
+            run_local(async {
+                for n in 0..50_000 {
+                    link.send(n).await.unwrap();
+                }
+            });
+        });
+        let mut replaced = 0;
+        while !sender.is_finished() {
+            replaced += 1;
+            assert!(actor.replace(arbiters[replaced % 2].place()));
+            tokio::time::sleep(ms(1)).await;
+        }
+        assert_eq!(actor.drain(Duration::from_secs(10)).await.lost, 0);
+        for arbiter in arbiters {
+            assert!(arbiter.join(Duration::from_secs(5)).await);
+        }
+        let mut seen = notes.lock().unwrap().clone();
+        let handled = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(
+            seen.len(),
+            handled,
+            "none twice, over {replaced} replacements"
+        );
+        let missing = 50_000 - u32::try_from(handled).unwrap();
+        assert!(missing <= lost.load(Ordering::SeqCst), "{missing} missing");
+        assert_eq!(inbox.link().free(), 8);
+    });
+}
