@@ -366,7 +366,7 @@ fn a_refused_sender_that_sleeps_until_room_is_told_never_oversleeps() {
     run_system(async {
         let arbiter = Arbiter::start("adder").unwrap();
         let (sum, count) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-        let inbox = Inbox::<Adder>::new("adder", 2);
+        let inbox = Inbox::<Adder>::new("adder", 1);
         let (s, c) = (Arc::clone(&sum), Arc::clone(&count));
         supervise(
             arbiter.place(),
@@ -379,7 +379,7 @@ fn a_refused_sender_that_sleeps_until_room_is_told_never_oversleeps() {
         let sender = std::thread::spawn(move || {
             let (tell, room) = std::sync::mpsc::channel();
             link.on_room(Arc::new(move || tell.send(()).unwrap_or_default()));
-            for n in 0..20_000 {
+            for n in 0..50_000 {
                 while link.offer(n).is_err() {
                     room.recv_timeout(Duration::from_secs(5))
                         .expect("told of room");
@@ -388,7 +388,7 @@ fn a_refused_sender_that_sleeps_until_room_is_told_never_oversleeps() {
         });
         until("all are sent", || sender.is_finished()).await;
         sender.join().unwrap();
-        until("all are handled", || count.load(Ordering::SeqCst) == 20_000).await;
+        until("all are handled", || count.load(Ordering::SeqCst) == 50_000).await;
         assert!(arbiter.join(Duration::from_secs(5)).await);
     });
 }
