@@ -19,8 +19,9 @@ use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::{Instant, Sleep};
 
+use super::bell::Wake;
 use super::cx::{Core, Cx, Timer};
-use super::lane::{Rest, Taken, Wake};
+use super::lane::{Rest, Taken};
 use super::supervise::{End, Tenure};
 use super::{TURN, Worker};
 
@@ -287,10 +288,13 @@ fn handle_messages<W: Worker>(
                 worker.handle(order, slot, &mut Cx { core });
                 hand.clear();
                 let now = std::time::Instant::now();
-                lanes
-                    .data
-                    .gauges
-                    .handled(now.saturating_duration_since(begun));
+                if tenure.is_current() {
+                    // A replaced one that wakes late has been counted as a loss.
+                    lanes
+                        .data
+                        .gauges
+                        .handled(now.saturating_duration_since(begun));
+                }
                 clock = Some(now);
                 *left -= 1;
             }

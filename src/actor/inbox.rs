@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::lane::{Hand, Lanes, Taken, Target};
+use super::bell::Target;
+use super::lane::{Hand, Lanes, Taken};
 use super::link::{Controls, Facts, Link};
 use super::permits::Slot;
 use super::probe::Probe;

@@ -404,3 +404,24 @@ fn replacing_an_actor_in_back_off_starts_the_successor_at_once() {
         assert_eq!(stage.deaths().len(), 2);
     });
 }
+
+#[test]
+fn an_inbox_whose_actor_has_ended_serves_no_other() {
+    run_local(async {
+        let stage = Stage::here(4);
+        stage.actor.stop();
+        settle().await;
+        let ends = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&ends);
+        let again = supervise(
+            Place::Here,
+            &stage.inbox,
+            QUICK,
+            |_| unreachable!("nothing is built"),
+            move |died| seen.lock().unwrap().push(died.how),
+        );
+        settle().await;
+        assert!(again.has_ended());
+        assert_eq!(*ends.lock().unwrap(), [How::Stopped]);
+    });
+}

@@ -143,7 +143,8 @@ fn a_stream_of_single_messages_from_another_thread_does_not_starve_timers() {
             ticks += 1;
         }
         let sent = producer.join().unwrap();
-        assert!(ticks >= 20, "{ticks} ticks during 200 ms");
+        // Starved it is one or two; a busy machine alone can take most of the 200.
+        assert!(ticks >= 5, "{ticks} ticks during 200 ms");
         until("all are handled", || {
             stage.log.orders().len() == sent as usize
         })
