@@ -2,3 +2,4 @@
 
 pub mod apcloudy;
 pub mod collector;
+pub mod courier;

@@ -165,7 +165,11 @@ impl<'a> Container<'a> {
         value.serialize(&mut *self.writer)
     }
 
-    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), TextError> {
+    fn field<T: Serialize + ?Sized>(
+        &mut self,
+        key: &'static str,
+        value: &T,
+    ) -> Result<(), TextError> {
         if self.shape == Shape::Raw {
             return value.serialize(RawText(&mut *self.writer));
         }
@@ -264,11 +268,20 @@ impl<'a> Serializer for &'a mut TextWriter {
         self.serialize_unit()
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), TextError> {
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+    ) -> Result<(), TextError> {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), TextError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<(), TextError> {
         value.serialize(self)
     }
 
@@ -293,7 +306,11 @@ impl<'a> Serializer for &'a mut TextWriter {
         Container::new(self, Shape::Array)
     }
 
-    fn serialize_tuple_struct(self, _name: &'static str, _len: usize) -> Result<Container<'a>, TextError> {
+    fn serialize_tuple_struct(
+        self,
+        _name: &'static str,
+        _len: usize,
+    ) -> Result<Container<'a>, TextError> {
         Container::new(self, Shape::Array)
     }
 
@@ -396,7 +413,10 @@ with_fields!(SerializeStruct, SerializeStructVariant);
 struct KeyWriter<'a>(&'a mut TextWriter);
 
 impl KeyWriter<'_> {
-    fn quoted(self, write: impl FnOnce(&mut TextWriter) -> Result<(), TextError>) -> Result<(), TextError> {
+    fn quoted(
+        self,
+        write: impl FnOnce(&mut TextWriter) -> Result<(), TextError>,
+    ) -> Result<(), TextError> {
         self.0.out.push(b'"');
         write(&mut *self.0)?;
         self.0.out.push(b'"');
@@ -431,7 +451,11 @@ macro_rules! only_scalars {
         fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, TextError> {
             Err($refuse("a tuple"))
         }
-        fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, TextError> {
+        fn serialize_tuple_struct(
+            self,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeTupleStruct, TextError> {
             Err($refuse("a tuple"))
         }
         fn serialize_tuple_variant(
@@ -446,7 +470,11 @@ macro_rules! only_scalars {
         fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, TextError> {
             Err($refuse("a map"))
         }
-        fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, TextError> {
+        fn serialize_struct(
+            self,
+            _: &'static str,
+            _: usize,
+        ) -> Result<Self::SerializeStruct, TextError> {
             Err($refuse("a struct"))
         }
         fn serialize_struct_variant(
@@ -473,7 +501,11 @@ macro_rules! only_scalars {
         fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), TextError> {
             value.serialize(self)
         }
-        fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), TextError> {
+        fn serialize_newtype_struct<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            value: &T,
+        ) -> Result<(), TextError> {
             value.serialize(self)
         }
         fn serialize_none(self) -> Result<(), TextError> {
@@ -482,7 +514,12 @@ macro_rules! only_scalars {
         fn serialize_unit_struct(self, _: &'static str) -> Result<(), TextError> {
             self.serialize_unit()
         }
-        fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), TextError> {
+        fn serialize_unit_variant(
+            self,
+            _: &'static str,
+            _: u32,
+            variant: &'static str,
+        ) -> Result<(), TextError> {
             self.serialize_str(variant)
         }
         fn serialize_char(self, value: char) -> Result<(), TextError> {
