@@ -18,53 +18,7 @@ const SCHEMA_VERSION: i64 = 1;
 /// How long a statement waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-const SCHEMA: &str = "
-CREATE TABLE batches (
-    id TEXT PRIMARY KEY,
-    job_id TEXT NOT NULL,
-    job TEXT NOT NULL,
-    received_at TEXT NOT NULL,
-    bytes INTEGER NOT NULL,
-    body TEXT NOT NULL
-);
-CREATE INDEX batches_of_job ON batches (job_id);
-CREATE TABLE jobs (
-    id TEXT PRIMARY KEY,
-    spider TEXT NOT NULL,
-    started TEXT NOT NULL,
-    finished TEXT,
-    finish_reason TEXT
-);
-CREATE VIEW items AS
-SELECT b.job_id, b.id AS batch_id, r.key AS n, r.value AS record
-FROM batches b, json_each(b.body, '$.data.items') r;
-CREATE VIEW requests AS
-SELECT b.job_id, b.id AS batch_id, r.key AS n,
-    r.value ->> 'url' AS url,
-    r.value ->> 'parent_url' AS parent_url,
-    r.value ->> 'method' AS method,
-    r.value ->> 'status_code' AS status_code,
-    r.value ->> 'response_time' AS response_time,
-    r.value ->> 'fingerprint' AS fingerprint,
-    r.value ->> 'error' AS error,
-    r.value ->> 'success' AS success,
-    r.value AS record
-FROM batches b, json_each(b.body, '$.data.requests') r;
-CREATE VIEW logs AS
-SELECT b.job_id, b.id AS batch_id, r.key AS n,
-    r.value ->> 'time' AS time,
-    r.value ->> 'level' AS level,
-    r.value ->> 'logger' AS logger,
-    r.value ->> 'message' AS message,
-    r.value ->> 'exception' AS exception,
-    r.value ->> 'index' AS log_index,
-    r.value AS record
-FROM batches b, json_each(b.body, '$.data.logs') r;
-CREATE VIEW stats AS
-SELECT b.job_id, b.id AS batch_id, s.key AS name, s.value AS value
-FROM batches b, json_each(b.body, '$.data.stats') s;
-PRAGMA user_version = 1;
-";
+const SCHEMA: &str = include_str!("schema.sql");
 
 /// Why the job store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -202,18 +156,29 @@ impl JobStore {
         explain(what, &self.path, source)
     }
 
-    fn insert(&self, batch: &Batch) -> rusqlite::Result<usize> {
+    /// Keeps a body under its id; one that is there already is left as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn store(&self, id: &str, job: &JobId, body: &str) -> Result<Delivery, StoreError> {
+        let rows = self
+            .insert(id, job, body)
+            .map_err(|source| self.explain("write to", source))?;
+        Ok(delivery(rows))
+    }
+
+    fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
         self.connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
                  VALUES (?1, ?2, ?3, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?4, ?5)",
             )?
             .execute((
-                batch.id.to_string(),
-                batch.job.to_string(),
-                batch.job.to_json(),
-                i64::try_from(batch.body.len()).unwrap_or(i64::MAX),
-                &batch.body,
+                id,
+                job.to_string(),
+                job.to_json(),
+                i64::try_from(body.len()).unwrap_or(i64::MAX),
+                body,
             ))
     }
 
@@ -236,11 +201,17 @@ impl JobStore {
 
 impl Webhook for JobStore {
     fn deliver(&mut self, batch: &Batch) -> Result<Delivery, SinkError> {
-        match self.insert(batch) {
-            Ok(0) => Ok(Delivery::AlreadyHad),
-            Ok(_) => Ok(Delivery::Delivered),
-            Err(source) => Err(self.sink_error(source)),
-        }
+        self.insert(&batch.id.to_string(), &batch.job, &batch.body)
+            .map(delivery)
+            .map_err(|source| self.sink_error(source))
+    }
+}
+
+fn delivery(rows: usize) -> Delivery {
+    if rows == 0 {
+        Delivery::AlreadyHad
+    } else {
+        Delivery::Delivered
     }
 }
 
@@ -408,6 +379,34 @@ mod tests {
         let received: String = ask(&store, "SELECT received_at FROM batches LIMIT 1");
         assert!(received.parse::<jiff::Timestamp>().is_ok(), "{received}");
         assert_eq!(ask::<String>(&store, "PRAGMA journal_mode"), "wal");
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_costs_only_itself() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        let job = JobId::from(7);
+        store
+            .store("garbage", &job, "{\"data\": {\"items\": [")
+            .unwrap();
+        let loose = r#"{"job_id": 7, "data": {"requests": [], "items": [{"x": NaN, "y": -Infinity}], "logs": []}}"#;
+        assert_eq!(
+            store.store("loose", &job, loose).unwrap(),
+            Delivery::Delivered
+        );
+        assert_eq!(
+            store.store("loose", &job, "{}").unwrap(),
+            Delivery::AlreadyHad
+        );
+        store.deliver(&batch(7, 1)).unwrap();
+        assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 2);
+        let summary = store.summary(&job, 3).unwrap();
+        assert_eq!(
+            (summary.batches, summary.items, summary.requests),
+            (3, 2, 2)
+        );
+        assert_eq!(store.first_items(&job, 9).unwrap().len(), 2);
+        assert_eq!(store.stats(&job).unwrap(), None);
     }
 
     #[test]

@@ -65,8 +65,7 @@ impl JobStore {
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn first_items(&self, job: &JobId, n: u32) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT r.value FROM batches b, json_each(b.body, '$.data.items') r
-                   WHERE b.job_id = ?1 ORDER BY b.rowid, r.key LIMIT ?2";
+        let sql = "SELECT record FROM items WHERE job_id = ?1 ORDER BY arrival, n LIMIT ?2";
         self.connection
             .prepare_cached(sql)
             .and_then(|mut query| {
@@ -82,8 +81,8 @@ impl JobStore {
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn stats(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT body -> '$.data.stats' FROM batches
-                   WHERE job_id = ?1 AND body -> '$.data.stats' IS NOT NULL ORDER BY rowid DESC LIMIT 1";
+        let sql = "SELECT body -> '$.data.stats' AS stats FROM bodies
+                   WHERE job_id = ?1 AND stats IS NOT NULL ORDER BY arrival DESC LIMIT 1";
         self.connection
             .query_row(sql, [job.to_string()], |row| row.get(0))
             .optional()
@@ -108,7 +107,7 @@ impl JobStore {
             "SELECT count(*), coalesce(sum(bytes), 0),
                     coalesce(sum(json_array_length(body, '$.data.items')), 0),
                     coalesce(sum(json_array_length(body, '$.data.requests')), 0)
-             FROM batches WHERE job_id = ?1",
+             FROM bodies WHERE job_id = ?1",
             [job],
             |row| {
                 Ok(JobSummary {
