@@ -4,8 +4,10 @@
 //! quarantine are decided by whoever calls it.
 
 mod memory;
-pub(crate) mod store;
+mod store;
 mod summary;
+#[cfg(test)]
+pub(crate) mod testing;
 mod webhook;
 
 pub use memory::MemorySink;
