@@ -1,0 +1,165 @@
+//! What one setting is, and the macro that turns the table of settings into code.
+//!
+//! The macro is the only place where a field, its key, its rule and its default meet; the struct,
+//! the key list, the reader and the comparison are generated from it and cannot drift apart.
+
+use serde_json::Value;
+
+use super::rule::{Problem, Rule};
+
+/// When a new value of a key takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reload {
+    /// A change of the settings file is applied to the running crawl.
+    Live,
+    /// The value is read once at start; a change needs a restart.
+    Restart,
+}
+
+/// One setting as the program knows it: name, type, default, meaning and its parser.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) section: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) allowed: String,
+    pub(crate) default: Value,
+    pub(crate) reload: Reload,
+    pub(crate) check: fn(&Value) -> Result<(), Problem>,
+    pub(crate) from_text: fn(&str) -> Value,
+}
+
+impl Key {
+    /// Builds the entry of one table row; the rule itself stays behind two function pointers.
+    pub(crate) fn of<R: Rule>(
+        name: &'static str,
+        section: &'static str,
+        doc: &'static str,
+        reload: Reload,
+        rule: &R,
+        default: Value,
+        check: fn(&Value) -> Result<(), Problem>,
+        from_text: fn(&str) -> Value,
+    ) -> Self {
+        Self {
+            name,
+            section,
+            doc: doc.trim(),
+            kind: rule.kind(),
+            allowed: rule.allowed(),
+            default,
+            reload,
+            check,
+            from_text,
+        }
+    }
+
+    /// The name as it is written everywhere, for example `CONCURRENT_REQUESTS`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The heading the key is listed under.
+    pub fn section(&self) -> &'static str {
+        self.section
+    }
+
+    /// The meaning, with units and bounds; may hold several lines.
+    pub fn doc(&self) -> &'static str {
+        self.doc
+    }
+
+    /// The type in one or two words, for example `integer` or `seconds`.
+    pub fn type_text(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The values the key takes, as error messages say it.
+    pub fn allowed(&self) -> &str {
+        &self.allowed
+    }
+
+    /// The default as it would stand in a TOML file.
+    pub fn default_text(&self) -> String {
+        super::template::toml_text(&self.default)
+    }
+
+    /// Whether a change of the settings file reaches the running crawl.
+    pub fn reload(&self) -> Reload {
+        self.reload
+    }
+}
+
+/// Generates [`Settings`](super::Settings) from rows of
+/// `"KEY" Reload field: Type = rule, default;`, each under a section and with its doc lines.
+macro_rules! settings_table {
+    ($( $section:literal {
+        $( $(#[doc = $doc:literal])+
+           $key:literal $reload:ident $field:ident : $ty:ty = $rule:expr, $default:expr; )+
+    } )+) => {
+        /// Every setting, typed and within its range.
+        ///
+        /// One field per key, named like the key in lower case. Share it as `Arc<Settings>`.
+        /// [`Settings::default`] holds the built-in defaults; [`Layers`](super::Layers) builds it
+        /// from files, the environment and the command line. Its `Debug` shows no secret.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Settings {
+            $($( $(#[doc = $doc])+ pub $field: $ty, )+)+
+        }
+
+        static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| vec![
+            $($( Key::of(
+                $key,
+                $section,
+                concat!($($doc, "\n"),+),
+                Reload::$reload,
+                &$rule,
+                $default,
+                |value| $rule.read(value).map(|_| ()),
+                |text| $rule.from_text(text),
+            ), )+)+
+        ]);
+
+        impl Settings {
+            /// Reads all keys through `get`, which gives the winning value of a key; a key without
+            /// one takes its default.
+            ///
+            /// # Errors
+            /// Every key whose value its rule refuses.
+            pub(crate) fn read<'a>(
+                get: impl Fn(&str) -> Option<&'a Value>,
+            ) -> Result<Self, Vec<(&'static str, Problem)>> {
+                let mut problems = Vec::new();
+                $($( let $field = match get($key) {
+                    Some(value) => $rule.read(value),
+                    None => $rule.read(&$default),
+                }
+                .map_err(|problem| problems.push(($key, problem)))
+                .ok(); )+)+
+                let whole = || Some(Self { $($( $field: $field?, )+)+ });
+                whole().ok_or(problems)
+            }
+
+            /// These settings with the live keys taken from `newer`, as after a reload.
+            pub fn with_live_of(&self, newer: &Self) -> Self {
+                Self {
+                    $($( $field: match Reload::$reload {
+                        Reload::Live => newer.$field.clone(),
+                        Reload::Restart => self.$field.clone(),
+                    }, )+)+
+                }
+            }
+
+            /// Names of the keys that differ, with their kind, in the order of the table.
+            pub(crate) fn differing(&self, other: &Self) -> Vec<(&'static str, Reload)> {
+                let mut differing = Vec::new();
+                $($( if self.$field != other.$field {
+                    differing.push(($key, Reload::$reload));
+                } )+)+
+                differing
+            }
+        }
+    };
+}
+pub(crate) use settings_table;

@@ -1,0 +1,262 @@
+//! The table of settings: every key with its type, range, default and meaning.
+//!
+//! A row reads: key, when a change takes effect, field, type, rule, default. Seconds are numbers,
+//! sizes are bytes or text with a unit. Add a key here and nowhere else.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::collection::{Codes, Components, FeedTable, HeaderTable, JobId, LeaseRules, Words};
+use super::key::{Key, Reload, settings_table};
+use super::rule::{
+    Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule,
+    Span, TIB, Text, Whole,
+};
+use super::value::{
+    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
+    ProgressStyle, UnmatchedLease,
+};
+
+const DAY: f64 = 86_400.0;
+
+settings_table! {
+    "Who is crawling" {
+        /// Name of the project, in logs and stats.
+        "BOT_NAME" Restart bot_name: String = Text, json!("dragline");
+        /// The `User-Agent` header of requests whose identity and spider set none.
+        "USER_AGENT" Restart user_agent: String = Text, json!(concat!("dragline/", env!("CARGO_PKG_VERSION")));
+        /// Headers given to every request that lacks them.
+        "DEFAULT_REQUEST_HEADERS" Restart default_request_headers: Headers = HeaderTable,
+            json!({"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"});
+        /// Domains the crawl stays in, each with everything below it; empty: no limit.
+        /// A spider's own list goes before this one.
+        "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Words, json!([]);
+    }
+    "How much at once, how fast" {
+        /// Requests in flight, over all hosts.
+        "CONCURRENT_REQUESTS" Live concurrent_requests: usize = Whole::<usize>::between(1, 100_000), json!(16);
+        /// Requests in flight to one host.
+        "CONCURRENT_REQUESTS_PER_DOMAIN" Live concurrent_requests_per_domain: usize = Whole::<usize>::between(1, 100_000), json!(8);
+        /// Items of one response that are in pipelines at the same time.
+        "CONCURRENT_ITEMS" Restart concurrent_items: usize = Whole::<usize>::between(1, 100_000), json!(100);
+        /// Least time between two requests to one host, counted from sending.
+        "DOWNLOAD_DELAY" Live download_delay: Duration = Span::seconds(0.0, DAY), json!(0);
+        /// Vary the delay by `DOWNLOAD_DELAY_JITTER`.
+        "RANDOMIZE_DOWNLOAD_DELAY" Live randomize_download_delay: bool = Flag, json!(true);
+        /// Share by which a delay varies: 0.5 means from half to one and a half times the delay.
+        "DOWNLOAD_DELAY_JITTER" Restart download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
+        /// Requests in flight that were not yet handled, as a number; 0: twice `CONCURRENT_REQUESTS` plus 64.
+        "WINDOW_REQUESTS" Restart window_requests: usize = Whole::<usize>::between(0, 1_000_000), json!(0);
+        /// Decoded bytes of responses that were not yet handled; reading pauses above it.
+        "WINDOW_BYTES" Restart window_bytes: u64 = Bytes { min: 64 * KIB, max: TIB }, json!("32MiB");
+    }
+    "Downloads" {
+        /// Time for one attempt as a whole.
+        "DOWNLOAD_TIMEOUT" Restart download_timeout: Duration = Span::seconds(0.001, DAY), json!(180);
+        /// Time to connect, TLS included.
+        "DOWNLOAD_CONNECT_TIMEOUT" Restart download_connect_timeout: Duration = Span::seconds(0.001, DAY), json!(15);
+        /// Time without a single byte before a download is given up.
+        "DOWNLOAD_IDLE_TIMEOUT" Restart download_idle_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
+        /// Largest body, decoded; a larger one fails the request. There is always a limit.
+        "DOWNLOAD_MAXSIZE" Restart download_maxsize: u64 = Bytes { min: 1, max: TIB }, json!("64MiB");
+        /// Decoded size from which a body is named in the log; 0: never.
+        "DOWNLOAD_WARNSIZE" Restart download_warnsize: u64 = Bytes { min: 0, max: TIB }, json!("32MiB");
+        /// Fail a response that ends before its announced length; false: hand it on, marked as `dataloss`.
+        "DOWNLOAD_FAIL_ON_DATALOSS" Restart download_fail_on_dataloss: bool = Flag, json!(true);
+        /// Check the certificates of HTTPS servers.
+        "DOWNLOAD_VERIFY_CERTIFICATES" Restart download_verify_certificates: bool = Flag, json!(true);
+        /// HTTP clients kept, one per proxy and identity; the least used one goes first.
+        "CLIENTS_MAX" Restart clients_max: u64 = Whole::<u64>::between(1, 100_000), json!(256);
+        /// Time after which an unused client and its connections are dropped.
+        "CLIENT_IDLE" Restart client_idle: Duration = Span::seconds(0.001, DAY), json!(60);
+        /// Keep and send cookies, in one jar per lease.
+        "COOKIES_ENABLED" Restart cookies_enabled: bool = Flag, json!(true);
+        /// Ask for compressed bodies (gzip, deflate, br, zstd) and decode them.
+        "COMPRESSION_ENABLED" Restart compression_enabled: bool = Flag, json!(true);
+    }
+    "Redirects and retries" {
+        /// Follow redirects.
+        "REDIRECT_ENABLED" Restart redirect_enabled: bool = Flag, json!(true);
+        /// Redirects of one request before it is given up.
+        "REDIRECT_MAX_TIMES" Restart redirect_max_times: u32 = Whole::<u32>::between(0, 1_000), json!(20);
+        /// Added to the priority of a request that was redirected.
+        "REDIRECT_PRIORITY_ADJUST" Restart redirect_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(2);
+        /// Repeat failed attempts.
+        "RETRY_ENABLED" Restart retry_enabled: bool = Flag, json!(true);
+        /// Attempts after the first one.
+        "RETRY_TIMES" Restart retry_times: u32 = Whole::<u32>::between(0, 1_000), json!(2);
+        /// Status codes that are retried.
+        "RETRY_HTTP_CODES" Restart retry_http_codes: Vec<u16> = Codes, json!([500, 502, 503, 504, 522, 524, 408, 429]);
+        /// Added to the priority of a request that is retried.
+        "RETRY_PRIORITY_ADJUST" Restart retry_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(-1);
+        /// Wait before the first retry; doubles with each further one, with jitter.
+        "RETRY_BACKOFF" Restart retry_backoff: Duration = Span::seconds(0.0, DAY), json!(1);
+        /// Longest wait of our own before a retry. At least `RETRY_BACKOFF`.
+        "RETRY_BACKOFF_MAX" Restart retry_backoff_max: Duration = Span::seconds(0.0, DAY), json!(60);
+        /// Longest `Retry-After` that is honoured; a longer one is cut to it.
+        "RETRY_AFTER_MAX" Restart retry_after_max: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
+    }
+    "What is crawled" {
+        /// Fetch and obey robots.txt.
+        "ROBOTSTXT_OBEY" Restart robotstxt_obey: bool = Flag, json!(true);
+        /// Product name looked up in robots.txt; not set: the request's `User-Agent`.
+        "ROBOTSTXT_USER_AGENT" Restart robotstxt_user_agent: Option<String> = OptionalText, json!(null);
+        /// Time to fetch a robots.txt.
+        "ROBOTSTXT_TIMEOUT" Restart robotstxt_timeout: Duration = Span::seconds(0.001, DAY), json!(30);
+        /// Links from a start request to the deepest page; 0: no limit.
+        "DEPTH_LIMIT" Restart depth_limit: u32 = Whole::<u32>::between(0, 1_000_000), json!(0);
+        /// Taken off the priority per level of depth; above 0 leads towards breadth first.
+        "DEPTH_PRIORITY" Restart depth_priority: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(0);
+        /// Longest URL in bytes; 0: no limit.
+        "URLLENGTH_LIMIT" Restart urllength_limit: usize = Whole::<usize>::between(0, 1_048_576), json!(2083);
+        /// Status codes outside 200 to 299 that reach callbacks.
+        "HTTPERROR_ALLOWED_CODES" Restart httperror_allowed_codes: Vec<u16> = Codes, json!([]);
+        /// Give every response to its callback, whatever its status.
+        "HTTPERROR_ALLOW_ALL" Restart httperror_allow_all: bool = Flag, json!(false);
+    }
+    "Feeds and components" {
+        /// Files the items are written to: URI, then `format` and `overwrite`.
+        "FEEDS" Restart feeds: Vec<Feed> = FeedTable, json!({});
+        /// Encoding of feeds; empty: JSON escapes every character outside ASCII.
+        "FEED_EXPORT_ENCODING" Restart feed_export_encoding: FeedEncoding = Choice {
+            of: &[("", FeedEncoding::AsciiEscaped), ("utf-8", FeedEncoding::Utf8)] }, json!("");
+        /// Fields that are exported, in this order; empty: all.
+        "FEED_EXPORT_FIELDS" Restart feed_export_fields: Vec<String> = Words, json!([]);
+        /// Write a feed that has no items.
+        "FEED_STORE_EMPTY" Restart feed_store_empty: bool = Flag, json!(true);
+        /// Spaces of indentation in JSON feeds; 0: one item per line.
+        "FEED_EXPORT_INDENT" Restart feed_export_indent: usize = Whole::<usize>::between(0, 16), json!(0);
+        /// Item pipelines by name, with their order; false switches one off.
+        "ITEM_PIPELINES" Restart item_pipelines: BTreeMap<String, Option<i32>> = Components, json!({});
+        /// Downloader middlewares by name, with their order; false switches one off.
+        "DOWNLOADER_MIDDLEWARES" Restart downloader_middlewares: BTreeMap<String, Option<i32>> = Components, json!({});
+        /// Extensions by name, with their order; false switches one off.
+        "EXTENSIONS" Restart extensions: BTreeMap<String, Option<i32>> = Components, json!({});
+    }
+    "When the crawl ends by itself" {
+        /// Age at which the crawl is closed; 0: off.
+        "CLOSESPIDER_TIMEOUT" Restart closespider_timeout: Duration = Span::seconds(0.0, 3_650.0 * DAY), json!(0);
+        /// Items after which the crawl is closed; 0: off.
+        "CLOSESPIDER_ITEMCOUNT" Restart closespider_itemcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        /// Responses after which the crawl is closed; 0: off.
+        "CLOSESPIDER_PAGECOUNT" Restart closespider_pagecount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        /// Errors of callbacks after which the crawl is closed; 0: off.
+        "CLOSESPIDER_ERRORCOUNT" Restart closespider_errorcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+    }
+    "Logs and progress" {
+        /// Least level that is logged.
+        "LOG_LEVEL" Live log_level: LogLevel = Choice { of: LogLevel::ALL }, json!("INFO");
+        /// File for the log, instead of standard error.
+        "LOG_FILE" Restart log_file: Option<PathBuf> = OptionalPath, json!(null);
+        /// Append to `LOG_FILE`; false: begin it anew.
+        "LOG_FILE_APPEND" Restart log_file_append: bool = Flag, json!(true);
+        /// Log at all. Records for the sink are kept either way.
+        "LOG_ENABLED" Restart log_enabled: bool = Flag, json!(true);
+        /// Form of a log line.
+        "LOG_FORMAT" Restart log_format: LogFormat = Choice {
+            of: &[("text", LogFormat::Text), ("json", LogFormat::Json)] }, json!("text");
+        /// Log what a spider prints to standard output.
+        "LOG_STDOUT" Restart log_stdout: bool = Flag, json!(true);
+        /// Time between two lines with pages and items per minute; 0: none.
+        "LOGSTATS_INTERVAL" Restart logstats_interval: Duration = Span::seconds(0.0, DAY), json!(60);
+        /// Log all stats at the end.
+        "STATS_DUMP" Restart stats_dump: bool = Flag, json!(true);
+        /// Progress on standard error: a bar on a terminal (`auto`), `bar`, `lines` or `off`.
+        "PROGRESS" Restart progress: ProgressStyle = Choice {
+            of: &[("auto", ProgressStyle::Auto), ("bar", ProgressStyle::Bar),
+                  ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)] }, json!("auto");
+    }
+    "The job and its state" {
+        /// Directory that keeps everything to resume the job; not set: the queue is lost with the process.
+        "JOBDIR" Restart jobdir: Option<PathBuf> = OptionalPath, json!(null);
+        /// Id of the job; a number stays a number on the wire. Not set: a new UUID. `-a JOB_ID=` beats it.
+        "JOB_ID" Restart job_id: Option<JobIdValue> = JobId, json!(null);
+        /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
+        "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
+        /// Where the queue lives without a `JOBDIR`.
+        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)] }, json!("memory");
+        /// Memory for the queue; full, seeds stop first, then it spills to disk.
+        "FRONTIER_MAX_BYTES" Restart frontier_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
+    }
+    "Callbacks and watchdogs" {
+        /// Requests and items one callback may give before they must be flushed.
+        "CALLBACK_MAX_EFFECTS" Restart callback_max_effects: usize = Whole::<usize>::between(1, 10_000_000), json!(10_000);
+        /// Time for one await of a callback.
+        "CALLBACK_TIMEOUT" Restart callback_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
+        /// Time without a sign of life after which a parser is replaced.
+        "PARSE_STALL" Restart parse_stall: Duration = Span::seconds(0.1, DAY), json!(30);
+        /// Time without progress after which the crawl says what it waits for.
+        "STALL_WARN" Restart stall_warn: Duration = Span::seconds(0.1, DAY), json!(30);
+    }
+    "Leases and reports" {
+        /// Which requests are leased from which site and client; the first match wins.
+        "LEASES" Restart leases: Vec<LeaseRule> = LeaseRules, json!([]);
+        /// Requests of one site that may wait for a lease.
+        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
+        /// Time without any grant after which a site's requests are given up.
+        "LEASE_GIVE_UP" Restart lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
+        /// Requests that no rule of `LEASES` matches: `refuse` or `anonymous`. Only with a real control plane.
+        "LEASE_UNMATCHED" Restart lease_unmatched: UnmatchedLease = Choice {
+            of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)] }, json!("refuse");
+        /// File with sites, clients and identities for the embedded control plane; not set: one anonymous identity per host.
+        "IDENTITIES" Restart identities: Option<PathBuf> = OptionalPath, json!(null);
+        /// Time a report waits for the marks of its callback.
+        "REPORT_HOLD" Restart report_hold: Duration = Span::seconds(0.0, 60.0), json!(2);
+        /// Reports sent together.
+        "REPORT_BATCH" Restart report_batch: usize = Whole::<usize>::between(1, 1_000), json!(100);
+        /// Longest time a report waits for its batch to fill.
+        "REPORT_FLUSH" Restart report_flush: Duration = Span::seconds(0.001, 60.0), json!(0.2);
+        /// Reports that may wait; at 80 % no new lease is taken.
+        "REPORT_QUEUE" Restart report_queue: usize = Whole::<usize>::between(10, 10_000_000), json!(10_000);
+    }
+    "Delivery" {
+        /// Records of one batch; 1 or less: every record at once.
+        "APCLOUDY_BATCH_SIZE" Restart apcloudy_batch_size: i64 = Whole::<i64>::between(-1_000_000, 1_000_000), json!(50);
+        /// Longest time a record waits for its batch to fill.
+        "APCLOUDY_FLUSH_INTERVAL" Restart apcloudy_flush_interval: Duration = Span::seconds(0.01, DAY), json!(10);
+        /// Largest batch in bytes of JSON; a single larger record goes alone.
+        "APCLOUDY_MAX_BATCH_BYTES" Restart apcloudy_max_batch_bytes: u64 = Bytes { min: KIB, max: GIB }, json!("1MiB");
+        /// Time between two syncs of the spool to disk; a power cut may lose this much.
+        "SPOOL_SYNC_MS" Restart spool_sync_ms: Duration = Span::millis(1.0, 60_000.0), json!(100);
+        /// Disk for records that are not yet delivered; full, the crawl waits.
+        "SPOOL_MAX_BYTES" Restart spool_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("256MiB");
+        /// Time a crawl waits for disk space before it gives up.
+        "DISK_WAIT" Restart disk_wait: Duration = Span::seconds(0.0, DAY), json!(60);
+    }
+    "Stopping and reloading" {
+        /// Time running downloads get after a stop. With `CLOSE_TIMEOUT` at most 25 s.
+        "GRACE" Restart grace: Duration = Span::seconds(0.0, 25.0), json!(10);
+        /// Time for the last parses, reports, deliveries and files after that.
+        "CLOSE_TIMEOUT" Restart close_timeout: Duration = Span::seconds(0.1, 25.0), json!(12);
+        /// Follow changes of the settings file.
+        "CONFIG_WATCH" Restart config_watch: bool = Flag, json!(true);
+        /// Time between two looks at the settings file.
+        "CONFIG_POLL" Restart config_poll: Duration = Span::seconds(0.05, DAY), json!(1);
+    }
+}
+
+impl Settings {
+    /// All keys, in the order of the documentation.
+    pub fn keys() -> &'static [Key] {
+        &KEYS
+    }
+
+    /// The key of this name.
+    pub fn key(name: &str) -> Option<&'static Key> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        #[allow(
+            clippy::expect_used,
+            reason = "a test reads every default through its rule"
+        )]
+        Self::read(|_| None).expect("the default of every key is allowed by its rule")
+    }
+}

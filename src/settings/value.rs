@@ -1,0 +1,178 @@
+//! Types of settings that are more than a number or a text. Their `Debug` shows no secret.
+
+use std::fmt;
+
+use super::redact::{REDACTED, is_secret_name, redact_text};
+
+/// How much is logged; ordered from the most to the least talkative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Everything, for looking into one crawl.
+    Debug,
+    /// What happens, but no line per page.
+    Info,
+    /// What was dropped, slowed down or repeated.
+    Warning,
+    /// What failed.
+    Error,
+    /// What ends the crawl.
+    Critical,
+}
+
+impl LogLevel {
+    /// All levels with their names, from the most talkative.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("DEBUG", Self::Debug),
+        ("INFO", Self::Info),
+        ("WARNING", Self::Warning),
+        ("ERROR", Self::Error),
+        ("CRITICAL", Self::Critical),
+    ];
+
+    /// The level's name in capitals, as records and settings spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+            Self::Critical => "CRITICAL",
+        }
+    }
+}
+
+/// Form of a log line on standard error and in `LOG_FILE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One readable line.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// How progress is shown on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgressStyle {
+    /// A bar on a terminal, log lines otherwise.
+    Auto,
+    /// Always a bar.
+    Bar,
+    /// Always log lines.
+    Lines,
+    /// Nothing.
+    Off,
+}
+
+/// Character encoding of feeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedEncoding {
+    /// UTF-8; JSON formats escape every character outside ASCII.
+    AsciiEscaped,
+    /// UTF-8 as it is.
+    Utf8,
+}
+
+/// Where the queue of requests lives when there is no `JOBDIR`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrontierStore {
+    /// In memory, up to `FRONTIER_MAX_BYTES`.
+    Memory,
+}
+
+/// What becomes of a request that no rule of `LEASES` matches, with a real control plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnmatchedLease {
+    /// Dropped, counted, and named in one log line per host.
+    Refuse,
+    /// Sent under an anonymous identity of its host.
+    Anonymous,
+}
+
+/// The job id as it was written: a number stays a number on the wire, a text stays a text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum JobIdValue {
+    /// `JOB_ID = 123` in a settings file.
+    Int(i64),
+    /// Text, and everything from the command line or the environment.
+    Text(String),
+}
+
+impl fmt::Display for JobIdValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// Headers in the order they were written; names are unique without regard to case.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Headers(pub Vec<(String, String)>);
+
+impl Headers {
+    /// Name and value of each header.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The value of a header, its name compared without regard to case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.iter().map(|(name, value)| {
+                let shown = if is_secret_name(name) {
+                    REDACTED
+                } else {
+                    value
+                };
+                (name, shown)
+            }))
+            .finish()
+    }
+}
+
+/// One entry of `FEEDS`: where items are written and in which form.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Feed {
+    /// A path, a URI, or `-` for standard output; may hold `%(name)s` and `%(time)s`.
+    pub uri: String,
+    /// Name of the format; none: told from the ending of the URI.
+    pub format: Option<String>,
+    /// Replace what is there, instead of appending.
+    pub overwrite: bool,
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed")
+            .field("uri", &redact_text(&self.uri))
+            .field("format", &self.format)
+            .field("overwrite", &self.overwrite)
+            .finish()
+    }
+}
+
+/// One entry of `LEASES`: which requests are leased from which site and client. First match wins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseRule {
+    /// Hosts the rule covers: each name itself and everything below it. Never empty.
+    pub domains: Vec<String>,
+    /// The control plane's name of the site.
+    pub site: String,
+    /// The control plane's name of the client kind, for example `web`.
+    pub client: String,
+    /// The endpoint group; empty: the server matches the path of the request.
+    pub endpoint_group: String,
+    /// Keeps leases with the same key on one identity; empty: none.
+    pub session_key: String,
+}
