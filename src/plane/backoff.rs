@@ -52,7 +52,9 @@ mod tests {
     #[test]
     fn the_cap_doubles_up_to_half_a_minute() {
         let mut backoff = Backoff::new(7);
-        for (failures, cap) in [(0, 500), (1, 500), (2, 1_000), (3, 2_000), (6, 16_000), (7, 30_000), (40, 30_000), (u32::MAX, 30_000)] {
+        for (failures, cap) in
+            [(0, 500), (1, 500), (2, 1_000), (3, 2_000), (6, 16_000), (7, 30_000), (40, 30_000), (u32::MAX, 30_000)]
+        {
             let longest = (0..2_000).map(|_| backoff.wait(failures)).max().unwrap();
             let shortest = (0..2_000).map(|_| backoff.wait(failures)).min().unwrap();
             assert!(longest <= Duration::from_millis(cap), "{failures}: {longest:?}");

@@ -5,5 +5,7 @@ pub mod backoff;
 mod contract;
 pub mod embedded;
 pub mod identities;
+#[cfg(test)]
+pub(crate) mod scripted;
 
 pub use contract::*;

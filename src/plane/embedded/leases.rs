@@ -189,7 +189,13 @@ mod tests {
         let mut leases = Leases::new(0xa1);
         let (id, _) = leases.open(None, TTL, Instant::now());
         assert_eq!(&*id.0, "lse_000000a1_0000000000000001");
-        for other in ["lse_000000a1_1", "lse_000000a2_0000000000000001", "lse_000000a1_000000000000000A", "", "lse_000000a1_+000000000000001"] {
+        for other in [
+            "lse_000000a1_1",
+            "lse_000000a2_0000000000000001",
+            "lse_000000a1_000000000000000A",
+            "",
+            "lse_000000a1_+000000000000001",
+        ] {
             assert!(leases.release(&LeaseId(other.into())).is_none(), "{other}");
         }
         assert!(leases.release(&id).is_some());

@@ -22,10 +22,17 @@ const COOLDOWN_PROXY: u64 = 15;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Acquire { group: bool },
+    Acquire {
+        group: bool,
+    },
     Anonymous,
     /// Of the n-th lease ever granted, whatever became of it.
-    Report { lease: usize, release: bool, what: What, repeat: bool },
+    Report {
+        lease: usize,
+        release: bool,
+        what: What,
+        repeat: bool,
+    },
     Release(usize),
     Renew(usize),
     Pass(u64),

@@ -145,13 +145,6 @@ impl Site {
     /// A site with default rules, without clients, groups and proxies.
     #[must_use]
     pub fn new(name: &str, identities: Vec<Identity>) -> Self {
-        Self {
-            name: name.into(),
-            clients: Vec::new(),
-            groups: Vec::new(),
-            rules: Rules::default(),
-            identities,
-            pool: Pool::None,
-        }
+        Self { name: name.into(), clients: Vec::new(), groups: Vec::new(), rules: Rules::default(), identities, pool: Pool::None }
     }
 }

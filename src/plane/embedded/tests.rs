@@ -14,14 +14,7 @@ use super::*;
 use crate::plane::ProxyUrl;
 
 pub(super) fn ask(site: &str, path: &str) -> Ask {
-    Ask {
-        site: site.into(),
-        client: "web".into(),
-        group: "".into(),
-        path: path.to_owned(),
-        session_key: None,
-        anonymous: false,
-    }
+    Ask { site: site.into(), client: "web".into(), group: "".into(), path: path.to_owned(), session_key: None, anonymous: false }
 }
 
 pub(super) fn report(id: u64, lease: &LeaseId, release: bool) -> Report {
@@ -185,7 +178,8 @@ async fn a_session_stays_with_its_identity() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_proxy_rests_and_the_next_one_serves() {
-    let proxy = |n: u8| Proxy { name: format!("p{n}").into(), url: ProxyUrl(format!("http://10.0.0.{n}:1").into()), concurrency: 1 };
+    let proxy =
+        |n: u8| Proxy { name: format!("p{n}").into(), url: ProxyUrl(format!("http://10.0.0.{n}:1").into()), concurrency: 1 };
     let mut site = Site::new("shop", names(&["a", "b", "c"]));
     site.pool = Pool::Own(vec![proxy(1), proxy(2)]);
     let plane = plane(site);

@@ -226,7 +226,8 @@ fn proxies(written: Vec<Spanned<raw::Proxy>>, at: &At) -> Result<Vec<roster::Pro
 }
 
 fn proxy_url(url: &SecretString, at: &At, key: &str) -> Result<ProxyUrl, Wrong> {
-    const ALLOWED: &str = "not a proxy URL; write scheme://user:password@host:port with http, https, socks5 or socks5h, and no path";
+    const ALLOWED: &str =
+        "not a proxy URL; write scheme://user:password@host:port with http, https, socks5 or socks5h, and no path";
     let text = url.expose_secret();
     let Ok(parsed) = url::Url::parse(text) else { return Err(at.wrong(key, ALLOWED)) };
     let bare = matches!(parsed.path(), "" | "/") && parsed.query().is_none() && parsed.fragment().is_none();

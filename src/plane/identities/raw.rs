@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use secrecy::SecretString;
-use serde::de::{self, Deserializer, Visitor};
 use serde::Deserialize;
+use serde::de::{self, Deserializer, Visitor};
 use toml::Spanned;
 
 /// The whole file.
@@ -128,9 +128,26 @@ pub(super) fn read(text: &str) -> Result<File, Wrong> {
 /// The key of the line at `at`, if it is one of ours: any other text there may be part of a value.
 fn key_at(text: &str, at: usize) -> Option<String> {
     const KEYS: [&str; 20] = [
-        "name", "clients", "concurrency", "reuse_interval", "reuse_anchor", "ttl", "cooldown_429", "cooldown_403",
-        "cooldown_proxy", "sticky_ttl", "proxy_pool", "groups", "identities", "proxies", "prefixes", "proxy", "headers",
-        "cookies", "query", "json",
+        "name",
+        "clients",
+        "concurrency",
+        "reuse_interval",
+        "reuse_anchor",
+        "ttl",
+        "cooldown_429",
+        "cooldown_403",
+        "cooldown_proxy",
+        "sticky_ttl",
+        "proxy_pool",
+        "groups",
+        "identities",
+        "proxies",
+        "prefixes",
+        "proxy",
+        "headers",
+        "cookies",
+        "query",
+        "json",
     ];
     let start = text.get(..at)?.rfind('\n').map_or(0, |newline| newline + 1);
     let line = text.get(start..)?.lines().next()?;
