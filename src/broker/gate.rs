@@ -143,7 +143,7 @@ impl Gates {
         }
         let fresh = Gate { until: now, failures: 0, why: refusal.why, message: String::new(), allowed: 1, out: 0, last: now };
         let gate = self.held.entry(scope).or_insert(fresh);
-        if gate.failures > 0 && now >= gate.until + FORGET {
+        if now >= gate.until + FORGET {
             gate.failures = 0;
         }
         // An answer to an ask from before the gate closed says nothing new, unless it asks for more time.
@@ -174,6 +174,8 @@ impl Gates {
             return; // from before the gate closed
         }
         gate.out -= 1;
+        // Where identities are merely busy, grants and refusals take turns: that is no reason to wait longer.
+        gate.failures = 0;
         gate.allowed = gate.allowed.saturating_mul(2);
         if gate.allowed >= OPEN {
             self.held.remove(scope);
@@ -306,6 +308,21 @@ mod tests {
             now += wait;
         }
         assert!(longest > Duration::from_secs(20), "{longest:?}");
+    }
+
+    #[test]
+    fn a_busy_group_is_asked_again_soon_however_long_it_stays_busy() {
+        let mut now = Instant::now();
+        let mut gates = Gates::new(3);
+        let it = ask("a", "g");
+        for round in 0..40 {
+            assert_eq!(gates.pass(&it, now), Pass::Go, "round {round}");
+            gates.granted(&it);
+            assert_eq!(gates.pass(&it, now), Pass::Go, "round {round}");
+            let wait = gates.refused(&it, &refusal(RefusalKind::NoIdentity, None), now);
+            assert!(wait <= millis(500), "round {round}: {wait:?}");
+            now += wait;
+        }
     }
 
     #[test]

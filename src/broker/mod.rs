@@ -1,8 +1,8 @@
 //! The lease broker: gets leases for the engine's tickets, keeps them alive and gives them back.
 //!
 //! Asks a [`ControlPlane`] and never waits for it in a handler. Decides nothing but when to ask: what a
-//! refusal means for a request is the engine's business. Holds no state that a successor would need; an
-//! ask in progress when it panics is lost with its slot, and its lease, if one comes, is given back.
+//! refusal means for a request is the engine's business. Renewals outlive its panic; an ask in progress is
+//! lost with its slot for the engine to repeat, and its lease, if one comes, is given back.
 
 mod call;
 pub mod gate;
@@ -13,7 +13,7 @@ pub mod rules;
 mod tests;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -53,8 +53,21 @@ pub struct Parts {
     pub stats: Stats,
     /// Counts the releases under way.
     pub releasing: Releasing,
+    /// The leases to keep alive.
+    pub keeping: Keeping,
     /// For the jitter of waits.
     pub seed: u64,
+}
+
+/// The leases a broker and its successors keep alive; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Keeping(Arc<Mutex<Renewals>>);
+
+impl Keeping {
+    fn renewals(&self) -> MutexGuard<'_, Renewals> {
+        // Nothing that changes them can panic half-way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How many leases are being given back right now; the last step of a shutdown waits for none.
@@ -87,7 +100,6 @@ impl Drop for ReleaseUnderWay {
 pub struct LeaseBroker {
     parts: Parts,
     gates: Gates,
-    renewals: Renewals,
     backoff: Backoff,
     tick: Option<(Instant, Timer)>,
     /// What this turn has to tell the engine.
@@ -101,7 +113,6 @@ impl LeaseBroker {
     pub fn new(parts: Parts) -> Self {
         Self {
             gates: Gates::new(parts.seed),
-            renewals: Renewals::default(),
             backoff: Backoff::new(parts.seed.rotate_left(32)),
             tick: None,
             facts: Vec::new(),
@@ -163,7 +174,7 @@ impl LeaseBroker {
     }
 
     fn release(&mut self, lease: LeaseId, cx: &mut Cx<'_, Self>) {
-        self.renewals.forget(&lease);
+        self.parts.keeping.renewals().forget(&lease);
         let plane = Arc::clone(&self.parts.plane);
         let under_way = self.parts.releasing.begin();
         let waits: Vec<Duration> = (1..RELEASE_TRIES).map(|n| self.backoff.wait(n)).collect();
@@ -197,7 +208,10 @@ impl LeaseBroker {
     }
 
     fn renew_due(&mut self, cx: &mut Cx<'_, Self>) {
-        while let Some(due) = self.renewals.due(Instant::now()) {
+        loop {
+            // The guard must be gone before an answer at once locks again.
+            let due = self.parts.keeping.renewals().due(Instant::now());
+            let Some(due) = due else { return };
             let (plane, lease) = (Arc::clone(&self.parts.plane), due.lease.clone());
             match self.parts.net.run(async move { plane.renew(lease).await }) {
                 Call::Over(how) => self.renewed(due, how),
@@ -215,16 +229,16 @@ impl LeaseBroker {
             Ok(expires_at) => {
                 // The plane's own hint is a quarter of the lease's time before it ends.
                 let left = expires_at.saturating_duration_since(now);
-                if self.renewals.renewed(due, now + (left * 3 / 4).max(RENEW_LEAST)) {
+                if self.parts.keeping.renewals().renewed(due, now + (left * 3 / 4).max(RENEW_LEAST)) {
                     self.parts.stats.inc("lease/renewed");
                 }
             }
             Err(e) => {
-                let Some(failures) = self.renewals.failed(&due) else { return };
+                let Some(failures) = self.parts.keeping.renewals().failed(&due) else { return };
                 if matches!(e, PlaneError::Unavailable(_)) && failures < RENEW_TRIES {
                     let wait = self.backoff.wait(failures);
-                    self.renewals.again(due, now + wait);
-                } else if let Some(tag) = self.renewals.give_up(&due) {
+                    self.parts.keeping.renewals().again(due, now + wait);
+                } else if let Some(tag) = self.parts.keeping.renewals().give_up(&due) {
                     self.parts.stats.inc("lease/renew_failed");
                     self.facts.push(Fact::RenewFailed(RenewFailed { tag, lease: due.lease, why: e.to_string() }));
                 }
@@ -234,7 +248,7 @@ impl LeaseBroker {
 
     /// Sees to it that a tick comes no later than the next renewal.
     fn arm(&mut self, cx: &mut Cx<'_, Self>) {
-        let Some(next) = self.renewals.next() else { return };
+        let Some(next) = self.parts.keeping.renewals().next() else { return };
         if self.tick.is_some_and(|(at, _)| at <= next) {
             return;
         }
@@ -250,6 +264,11 @@ impl Worker for LeaseBroker {
     type Order = Order;
     type Control = Control;
 
+    fn started(&mut self, cx: &mut Cx<'_, Self>) {
+        self.parts.keeping.renewals().recover(Instant::now());
+        self.arm(cx);
+    }
+
     fn handle(&mut self, order: Order, slot: Slot, cx: &mut Cx<'_, Self>) {
         match order {
             Order::Acquire { tag, ask } => self.acquire(tag, ask, slot, cx),
@@ -259,8 +278,8 @@ impl Worker for LeaseBroker {
     fn control(&mut self, control: Control, cx: &mut Cx<'_, Self>) {
         match control {
             Control::Release(lease) => self.release(lease, cx),
-            Control::Renew { lease, tag, at } => self.renewals.want(lease, tag, at),
-            Control::Renewed(lease) => self.renewals.forget(&lease),
+            Control::Renew { lease, tag, at } => self.parts.keeping.renewals().want(lease, tag, at),
+            Control::Renewed(lease) => self.parts.keeping.renewals().forget(&lease),
             Control::Tick => {
                 self.tick = None;
                 self.renew_due(cx);

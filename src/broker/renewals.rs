@@ -22,6 +22,8 @@ struct Wanted {
     tag: Tag,
     turn: u64,
     failures: u32,
+    /// A call to renew it is under way.
+    calling: bool,
 }
 
 /// A lease to renew now.
@@ -37,7 +39,7 @@ impl Renewals {
     /// Wants `lease` renewed at `at`, for `tag`; replaces what was wanted for it before.
     pub(super) fn want(&mut self, lease: LeaseId, tag: Tag, at: Instant) {
         self.turn += 1;
-        self.wanted.insert(lease.clone(), Wanted { tag, turn: self.turn, failures: 0 });
+        self.wanted.insert(lease.clone(), Wanted { tag, turn: self.turn, failures: 0, calling: false });
         self.watch(at, self.turn, lease);
     }
 
@@ -55,7 +57,8 @@ impl Renewals {
                 return None;
             }
             let Reverse((_, turn, lease)) = self.due.pop()?;
-            if self.is_current(&lease, turn) {
+            if let Some(wanted) = self.wanted.get_mut(&lease).filter(|wanted| wanted.turn == turn) {
+                wanted.calling = true;
                 return Some(DueLease { lease, turn });
             }
         }
@@ -71,7 +74,7 @@ impl Renewals {
     pub(super) fn renewed(&mut self, due: DueLease, next: Instant) -> bool {
         let DueLease { lease, turn } = due;
         match self.wanted.get_mut(&lease).filter(|wanted| wanted.turn == turn) {
-            Some(wanted) => wanted.failures = 0,
+            Some(wanted) => (wanted.failures, wanted.calling) = (0, false),
             None => return false,
         }
         self.watch(next, turn, lease);
@@ -87,12 +90,24 @@ impl Renewals {
 
     /// Tries a failed renewal again at `at`.
     pub(super) fn again(&mut self, due: DueLease, at: Instant) {
+        if let Some(wanted) = self.wanted.get_mut(&due.lease) {
+            wanted.calling = false;
+        }
         self.watch(at, due.turn, due.lease);
     }
 
     /// Gives a renewal up; for whom it was wanted, `None` when it is not any more.
     pub(super) fn give_up(&mut self, due: &DueLease) -> Option<Tag> {
         self.is_current(&due.lease, due.turn).then(|| self.wanted.remove(&due.lease))?.map(|wanted| wanted.tag)
+    }
+
+    /// Makes what was under way due at `now`: whoever made the calls is gone and their answers with it.
+    pub(super) fn recover(&mut self, now: Instant) {
+        let lost = self.wanted.iter().filter(|(_, wanted)| wanted.calling);
+        let lost: Vec<(LeaseId, u64)> = lost.map(|(lease, wanted)| (lease.clone(), wanted.turn)).collect();
+        for (lease, turn) in lost {
+            self.again(DueLease { lease, turn }, now);
+        }
     }
 
     fn is_current(&self, lease: &LeaseId, turn: u64) -> bool {
@@ -157,6 +172,19 @@ mod tests {
         assert_eq!((renewals.failed(&new), renewals.failed(&new)), (Some(1), Some(2)));
         assert_eq!(renewals.give_up(&new), Some(tag(7)));
         assert_eq!(renewals.due(start + seconds(99)), None);
+    }
+
+    #[test]
+    fn a_renewal_whose_answer_was_lost_is_due_again() {
+        let start = Instant::now();
+        let mut renewals = Renewals::default();
+        renewals.want(lease(1), tag(1), start);
+        renewals.want(lease(2), tag(2), start + seconds(9));
+        let lost = renewals.due(start).unwrap();
+        renewals.recover(start + seconds(1));
+        renewals.recover(start + seconds(1));
+        assert_eq!(renewals.due(start + seconds(1)), Some(lost));
+        assert_eq!(renewals.due(start + seconds(1)), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ struct Stage {
 
 fn stage(plane: Arc<dyn ControlPlane>, net: Net, bound: usize) -> Stage {
     let engine = Tap::new("engine", 1);
-    let parts = Parts { plane, engine: engine.facts(), net, stats: Stats::new(), releasing: Releasing::default(), seed: 1 };
+    let parts = Parts { plane, engine: engine.facts(), net, stats: Stats::new(), releasing: Releasing::default(), keeping: Keeping::default(), seed: 1 };
     let inbox = Inbox::new("broker", bound);
     let made_of = parts.clone();
     let broker = supervise(Place::Here, &inbox, Policy::default(), move |_| LeaseBroker::new(made_of.clone()), |_| {});
@@ -208,6 +208,22 @@ fn a_lease_that_cannot_be_renewed_is_told_with_its_ticket() {
         assert_eq!(plane.calls(), ["renew l1", "renew l2", "renew l2", "renew l2"]);
         sleep(Duration::from_secs(600)).await;
         assert_eq!(plane.calls().len(), 4);
+    });
+}
+
+#[test]
+fn a_restarted_broker_goes_on_renewing() {
+    run_local(async {
+        let plane = Scripted::new();
+        plane.renewals.lock().unwrap().push_back(Act::Panic);
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
+        for n in 1..=2 {
+            let (lease, at) = (LeaseId(format!("l{n}").into()), Instant::now() + Duration::from_secs(n * 10));
+            stage.tell(Control::Renew { lease, tag: tag(n), at });
+        }
+        sleep(Duration::from_secs(21)).await;
+        assert_eq!(stage.broker.epoch().0, 2);
+        assert_eq!(plane.calls(), ["renew l1", "renew l1", "renew l2"]);
     });
 }
 
