@@ -27,7 +27,15 @@ use super::{TURN, Worker};
 /// Starts an incarnation on this thread; needs a `LocalSet`, as every arbiter has.
 pub(crate) fn start<W: Worker>(tenure: Tenure<W>) {
     let core = Core::new(tenure.inbox().clone(), tenure.epoch());
-    Host { worker: None, core, left: TURN, yielding: None, sleep: None, tenure }.start();
+    Host {
+        worker: None,
+        core,
+        left: TURN,
+        yielding: None,
+        sleep: None,
+        tenure,
+    }
+    .start();
 }
 
 // Fields drop in this order: when an arbiter stops, the worker is gone before its end is reported.
@@ -104,7 +112,14 @@ impl<W: Worker> Host<W> {
             self.yielding = None;
             self.left = TURN;
         }
-        let Self { worker, core, left, yielding, sleep, tenure } = self;
+        let Self {
+            worker,
+            core,
+            left,
+            yielding,
+            sleep,
+            tenure,
+        } = self;
         if !tenure.is_current() {
             return Flow::Retired;
         }
@@ -145,7 +160,12 @@ impl<W: Worker> Host<W> {
                     }
                 }
             }
-            core.inbox.lanes.data.gauges.turns.fetch_add(1, Ordering::Relaxed);
+            core.inbox
+                .lanes
+                .data
+                .gauges
+                .turns
+                .fetch_add(1, Ordering::Relaxed);
             worker.turn_end(&mut Cx { core });
             if *left == 0 {
                 let mut pause: LocalBoxFuture<'static, ()> = Box::pin(tokio::task::yield_now());
@@ -169,7 +189,11 @@ impl<W: Worker> Host<W> {
         ] {
             if let Err(panic) = dropped {
                 let actor = self.core.inbox.name();
-                tracing::error!(actor, panic = panic_text(panic.as_ref()), "destructor of an actor panicked");
+                tracing::error!(
+                    actor,
+                    panic = panic_text(panic.as_ref()),
+                    "destructor of an actor panicked"
+                );
             }
         }
         self.sleep = None;
@@ -216,9 +240,14 @@ fn fire_timers<W: Worker>(
 }
 
 /// Sees to it that the task is woken at `timer`; `true` when that instant has come.
-fn arm(sleep: &mut Option<(Instant, Pin<Box<Sleep>>)>, timer: Timer, task: &mut task::Context<'_>) -> bool {
+fn arm(
+    sleep: &mut Option<(Instant, Pin<Box<Sleep>>)>,
+    timer: Timer,
+    task: &mut task::Context<'_>,
+) -> bool {
     let at = timer.at();
-    let (armed_for, sleep) = sleep.get_or_insert_with(|| (at, Box::pin(tokio::time::sleep_until(at))));
+    let (armed_for, sleep) =
+        sleep.get_or_insert_with(|| (at, Box::pin(tokio::time::sleep_until(at))));
     if *armed_for != at {
         *armed_for = at;
         sleep.as_mut().reset(at);
@@ -258,7 +287,13 @@ fn handle_messages<W: Worker>(
                 worker.handle(order, slot, &mut Cx { core });
                 hand.clear();
                 let now = std::time::Instant::now();
-                lanes.data.gauges.handled(now.saturating_duration_since(begun));
+                if tenure.is_current() {
+                    // A replaced one that wakes late has been counted as a loss.
+                    lanes
+                        .data
+                        .gauges
+                        .handled(now.saturating_duration_since(begun));
+                }
                 clock = Some(now);
                 *left -= 1;
             }
@@ -292,9 +327,19 @@ fn finish_futures<W: Worker>(
     None
 }
 
-fn call_control<W: Worker>(worker: &mut W, control: W::Control, core: &mut Core<W>, left: &mut usize) {
+fn call_control<W: Worker>(
+    worker: &mut W,
+    control: W::Control,
+    core: &mut Core<W>,
+    left: &mut usize,
+) {
     worker.control(control, &mut Cx { core });
-    core.inbox.lanes.data.gauges.controls.fetch_add(1, Ordering::Relaxed);
+    core.inbox
+        .lanes
+        .data
+        .gauges
+        .controls
+        .fetch_add(1, Ordering::Relaxed);
     *left = left.saturating_sub(1);
 }
 

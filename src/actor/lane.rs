@@ -37,7 +37,11 @@ impl Hand {
     const FACT: u8 = 2;
 
     fn hold(&self, slot: &Slot) {
-        let held = if slot.holds_permit() { Self::ORDER } else { Self::FACT };
+        let held = if slot.holds_permit() {
+            Self::ORDER
+        } else {
+            Self::FACT
+        };
         self.0.store(held, Ordering::SeqCst);
     }
 
@@ -83,7 +87,10 @@ impl Bell {
         })
     }
 
-    #[allow(clippy::disallowed_methods, reason = "the one place that sends through actix; one wake is pending at most")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one place that sends through actix; one wake is pending at most"
+    )]
     pub(crate) fn ring(&self) {
         if self.scheduled.swap(true, Ordering::SeqCst) {
             return;
@@ -186,7 +193,11 @@ impl<M> DataLane<M> {
         let since = queue.count.is_multiple_of(WAIT_SAMPLE).then(Instant::now);
         queue.count += 1;
         self.gauges.accepted.store(queue.count, Ordering::Relaxed);
-        queue.entries.push_back(Entry { message, slot, since });
+        queue.entries.push_back(Entry {
+            message,
+            slot,
+            since,
+        });
         self.gauges.set_depth(queue.entries.len());
     }
 
@@ -196,7 +207,12 @@ impl<M> DataLane<M> {
         if !self.bell.is_serving(epoch) {
             return Taken::Retired;
         }
-        let Some(Entry { message, mut slot, since }) = queue.entries.pop_front() else {
+        let Some(Entry {
+            message,
+            mut slot,
+            since,
+        }) = queue.entries.pop_front()
+        else {
             return Taken::Empty;
         };
         self.gauges.set_depth(queue.entries.len());
@@ -272,7 +288,11 @@ pub(crate) struct Lanes<M, C> {
 
 impl<M, C> Clone for Lanes<M, C> {
     fn clone(&self) -> Self {
-        Self { data: Arc::clone(&self.data), control: Arc::clone(&self.control), bell: Arc::clone(&self.bell) }
+        Self {
+            data: Arc::clone(&self.data),
+            control: Arc::clone(&self.control),
+            bell: Arc::clone(&self.bell),
+        }
     }
 }
 
@@ -282,7 +302,11 @@ impl<M, C> Lanes<M, C> {
         Self {
             data: Arc::new(DataLane {
                 name,
-                queue: Mutex::new(Queue { entries: VecDeque::new(), shut: false, count: 0 }),
+                queue: Mutex::new(Queue {
+                    entries: VecDeque::new(),
+                    shut: false,
+                    count: 0,
+                }),
                 permits: Permits::new(bound),
                 bell: Arc::clone(&bell),
                 gauges: Arc::new(Gauges::default()),
@@ -331,7 +355,11 @@ impl<M, C> Lanes<M, C> {
             || !lock(&self.control.queue).0.is_empty()
             || self.bell.is_halted();
         // Whoever queued it and found the bell unset is about to send a wake: then that one will do.
-        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) { Rest::More } else { Rest::Idle }
+        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) {
+            Rest::More
+        } else {
+            Rest::Idle
+        }
     }
 
     /// Whether nothing is queued, in hand or in progress.
@@ -371,7 +399,10 @@ impl<M, C> Lanes<M, C> {
         };
         drop(controls);
         let lost = dropped.len();
-        self.data.gauges.discarded.fetch_add(lost as u64, Ordering::Relaxed);
+        self.data
+            .gauges
+            .discarded
+            .fetch_add(lost as u64, Ordering::Relaxed);
         drop(dropped); // foreign destructors: after the locks
         self.data.permits.notify_settled();
         lost

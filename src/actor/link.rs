@@ -60,7 +60,11 @@ impl<M> Link<M> {
     /// # Errors
     /// [`AskError::Timeout`] when no slot or no answer came in time, [`AskError::Closed`] when the actor
     /// takes no more orders, [`AskError::NoAnswer`] when it dropped the question.
-    pub async fn ask<R>(&self, within: Duration, make: impl FnOnce(Reply<R>) -> M) -> Result<R, AskError> {
+    pub async fn ask<R>(
+        &self,
+        within: Duration,
+        make: impl FnOnce(Reply<R>) -> M,
+    ) -> Result<R, AskError> {
         let asked = async {
             let Some(slot) = self.lane.permits.take().await else {
                 return Err(AskError::Closed);
@@ -71,7 +75,9 @@ impl<M> Link<M> {
             }
             answered.await.map_err(|_| AskError::NoAnswer)
         };
-        tokio::time::timeout(within, asked).await.unwrap_or(Err(AskError::Timeout))
+        tokio::time::timeout(within, asked)
+            .await
+            .unwrap_or(Err(AskError::Timeout))
     }
 
     /// Slots free now.
@@ -111,7 +117,9 @@ impl<M> Link<M> {
 
 impl<M> Clone for Link<M> {
     fn clone(&self) -> Self {
-        Self { lane: Arc::clone(&self.lane) }
+        Self {
+            lane: Arc::clone(&self.lane),
+        }
     }
 }
 
@@ -154,7 +162,11 @@ impl<M> Refused<M> {
 // The message may hold a secret: it is never printed.
 impl<M> fmt::Debug for Refused<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() { "Full(..)" } else { "Closed(..)" })
+        f.write_str(if self.is_full() {
+            "Full(..)"
+        } else {
+            "Closed(..)"
+        })
     }
 }
 
@@ -201,7 +213,6 @@ impl<R> Reply<R> {
 
     /// A reply and the future of its answer, for a question that does not travel by [`Link::ask`];
     /// `None` when it is dropped unanswered.
-    #[must_use]
     pub fn pair() -> (Self, impl Future<Output = Option<R>>) {
         let (answer, answered) = oneshot::channel();
         (Self(answer), async { answered.await.ok() })
@@ -210,7 +221,9 @@ impl<R> Reply<R> {
 
 impl<R> fmt::Debug for Reply<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("wanted", &self.is_wanted()).finish()
+        f.debug_struct("Reply")
+            .field("wanted", &self.is_wanted())
+            .finish()
     }
 }
 
@@ -245,13 +258,18 @@ impl<M> Facts<M> {
 
 impl<M> Clone for Facts<M> {
     fn clone(&self) -> Self {
-        Self { lane: Arc::clone(&self.lane) }
+        Self {
+            lane: Arc::clone(&self.lane),
+        }
     }
 }
 
 impl<M> fmt::Debug for Facts<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts").field("to", &self.lane.name).field("depth", &self.depth()).finish()
+        f.debug_struct("Facts")
+            .field("to", &self.lane.name)
+            .field("depth", &self.depth())
+            .finish()
     }
 }
 
@@ -274,7 +292,10 @@ impl<C> Controls<C> {
 
 impl<C> Clone for Controls<C> {
     fn clone(&self) -> Self {
-        Self { name: self.name, lane: Arc::clone(&self.lane) }
+        Self {
+            name: self.name,
+            lane: Arc::clone(&self.lane),
+        }
     }
 }
 

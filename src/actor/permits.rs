@@ -5,7 +5,7 @@
 //! are served first come, first served. Nothing here knows what the orders are.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore, TryAcquireError};
@@ -26,7 +26,10 @@ impl Slot {
     /// A slot that holds no permit, as facts have.
     #[must_use]
     pub const fn empty() -> Self {
-        Self { permits: None, generation: None }
+        Self {
+            permits: None,
+            generation: None,
+        }
     }
 
     /// Whether this slot holds a permit.
@@ -47,7 +50,9 @@ impl Slot {
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot").field("holds_permit", &self.holds_permit()).finish()
+        f.debug_struct("Slot")
+            .field("holds_permit", &self.holds_permit())
+            .finish()
     }
 }
 
@@ -94,7 +99,10 @@ impl Permits {
         Arc::new(Self {
             room: Semaphore::new(bound),
             bound,
-            handed: Mutex::new(Handed { generation: 0, out: 0 }),
+            handed: Mutex::new(Handed {
+                generation: 0,
+                out: 0,
+            }),
             refused: AtomicBool::new(false),
             on_room: Mutex::new(Vec::new()),
             draining: AtomicBool::new(false),
@@ -108,6 +116,7 @@ impl Permits {
                 // A slot may come free between the refusal and the note of it: look again after the
                 // note, or the one who was refused would never hear of that room.
                 self.refused.store(true, Ordering::SeqCst);
+                fence(Ordering::SeqCst);
                 self.take_now()
             }
             taken => taken,
@@ -133,7 +142,10 @@ impl Permits {
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
-        Slot { permits: Some(Arc::clone(self)), generation: None }
+        Slot {
+            permits: Some(Arc::clone(self)),
+            generation: None,
+        }
     }
 
     fn give_back(&self, generation: Option<u32>) {
@@ -144,7 +156,14 @@ impl Permits {
             }
             handed.out -= 1;
         }
-        self.room.add_permits(1);
+        self.add(1);
+    }
+
+    fn add(&self, slots: usize) {
+        self.room.add_permits(slots);
+        // Pairs with the fences after `refused` and `draining` are set: either we see the flag, or the one
+        // who set it sees the permit.
+        fence(Ordering::SeqCst);
         self.tell_room();
         self.notify_settled();
     }
@@ -174,10 +193,8 @@ impl Permits {
             std::mem::take(&mut handed.out)
         };
         if out > 0 {
-            self.room.add_permits(out);
-            self.tell_room();
+            self.add(out);
         }
-        self.notify_settled();
         out
     }
 
@@ -204,6 +221,7 @@ impl Permits {
 
     pub(crate) fn begin_drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// Wakes a drain so that it looks again.
