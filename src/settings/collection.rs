@@ -1,15 +1,13 @@
-//! Rules for lists and tables: words, status codes, headers, components, feeds, lease rules.
+//! Rules for lists of words, hosts and codes, and for the tables of components.
 //!
-//! Text from the environment and the command line may be JSON, an inline TOML value, or for plain
-//! lists words separated by commas.
+//! Text from the environment and the command line may be JSON, an inline TOML value, or for lists
+//! words separated by commas.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::redact::redact_text;
 use super::rule::{Problem, Rule, describe};
-use super::value::{Feed, Headers, JobIdValue, LeaseRule};
 
 /// A list of words.
 pub(crate) struct Words;
@@ -30,7 +28,7 @@ impl Rule for Words {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         list_from_text(text, |word| Value::from(word))
     }
 
@@ -40,6 +38,42 @@ impl Rule for Words {
 
     fn allowed(&self) -> String {
         "a list of texts that are not empty (as text: separated by commas, or JSON)".to_owned()
+    }
+}
+
+/// A list of hosts, in the form a URL has them: lower case, names beyond ASCII encoded.
+pub(crate) struct Domains;
+
+impl Rule for Domains {
+    type Out = Vec<String>;
+
+    fn read(&self, value: &Value) -> Result<Vec<String>, Problem> {
+        let Value::Array(items) = value else {
+            return self.refuse(value);
+        };
+        items
+            .iter()
+            .map(|item| {
+                item.as_str()
+                    .filter(|text| !text.starts_with('.') && !text.contains('*'))
+                    .and_then(|text| url::Host::parse(text).ok())
+                    .map_or_else(|| self.refuse(item), |host| Ok(host.to_string()))
+            })
+            .collect()
+    }
+
+    fn convert(&self, text: &str) -> Value {
+        list_from_text(text, |word| Value::from(word))
+    }
+
+    fn kind(&self) -> &'static str {
+        "list of domains"
+    }
+
+    fn allowed(&self) -> String {
+        "a list of host names without scheme, port, path or wildcard; each covers the names below \
+         it (as text: separated by commas, or JSON)"
+            .to_owned()
     }
 }
 
@@ -64,7 +98,7 @@ impl Rule for Codes {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         list_from_text(text, |word| {
             word.parse::<i64>()
                 .map_or_else(|_| Value::from(word), Value::from)
@@ -78,54 +112,6 @@ impl Rule for Codes {
     fn allowed(&self) -> String {
         "a list of HTTP status codes from 100 to 599 (as text: separated by commas, or JSON)"
             .to_owned()
-    }
-}
-
-/// A table of header names and values.
-pub(crate) struct HeaderTable;
-
-impl Rule for HeaderTable {
-    type Out = Headers;
-
-    fn read(&self, value: &Value) -> Result<Headers, Problem> {
-        let Value::Object(map) = value else {
-            return self.refuse(value);
-        };
-        let mut headers = Headers::default();
-        for (name, value) in map {
-            let bad = |found: &str| {
-                Err(Problem {
-                    found: format!("header {name:?} {found}"),
-                    allowed: self.allowed(),
-                })
-            };
-            if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-                return bad("(not a header name)");
-            }
-            if headers.get(name).is_some() {
-                return bad("twice");
-            }
-            let Value::String(text) = value else {
-                return bad("with a value that is not text");
-            };
-            if http::HeaderValue::from_str(text).is_err() {
-                return bad("with a value that holds control characters");
-            }
-            headers.0.push((name.clone(), text.clone()));
-        }
-        Ok(headers)
-    }
-
-    fn from_text(&self, text: &str) -> Value {
-        structure_from_text(text)
-    }
-
-    fn kind(&self) -> &'static str {
-        "table of headers"
-    }
-
-    fn allowed(&self) -> String {
-        "a table of header names and texts (as text: JSON or inline TOML)".to_owned()
     }
 }
 
@@ -153,7 +139,7 @@ impl Rule for Components {
             .collect()
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         structure_from_text(text)
     }
 
@@ -162,176 +148,10 @@ impl Rule for Components {
     }
 
     fn allowed(&self) -> String {
-        "a table of component names and whole numbers, lower ones nearer to the engine, or false \
+        "a table of component names and whole numbers, lower ones first, or false \
          (JSON, YAML: null too) to switch one off"
             .to_owned()
     }
-}
-
-/// The table of feeds: URI to options.
-pub(crate) struct FeedTable;
-
-impl Rule for FeedTable {
-    type Out = Vec<Feed>;
-
-    fn read(&self, value: &Value) -> Result<Vec<Feed>, Problem> {
-        let Value::Object(map) = value else {
-            return self.refuse(value);
-        };
-        map.iter()
-            .map(|(uri, options)| self.feed(uri, options))
-            .collect()
-    }
-
-    fn from_text(&self, text: &str) -> Value {
-        structure_from_text(text)
-    }
-
-    fn kind(&self) -> &'static str {
-        "table of feeds"
-    }
-
-    fn allowed(&self) -> String {
-        "a table of URIs, each with a table of format (text) and overwrite (true or false), \
-         for example { \"items.jsonl\" = { format = \"jsonl\", overwrite = true } }"
-            .to_owned()
-    }
-}
-
-impl FeedTable {
-    fn feed(&self, uri: &str, options: &Value) -> Result<Feed, Problem> {
-        let bad = |found: String| Problem {
-            found: format!("feed {:?} with {found}", redact_text(uri)),
-            allowed: self.allowed(),
-        };
-        let Value::Object(options) = options else {
-            return Err(bad(describe(options)));
-        };
-        if uri.is_empty() {
-            return Err(bad("an empty URI".to_owned()));
-        }
-        let mut feed = Feed {
-            uri: uri.to_owned(),
-            format: None,
-            overwrite: false,
-        };
-        for (name, value) in options {
-            match (name.as_str(), value) {
-                ("format", Value::String(format)) if !format.is_empty() => {
-                    feed.format = Some(format.clone());
-                }
-                ("overwrite", Value::Bool(overwrite)) => feed.overwrite = *overwrite,
-                ("format" | "overwrite", other) => {
-                    return Err(bad(format!("{name} = {}", describe(other))));
-                }
-                _ => return Err(bad(format!("option {name:?}"))),
-            }
-        }
-        Ok(feed)
-    }
-}
-
-/// The list of lease rules.
-pub(crate) struct LeaseRules;
-
-impl Rule for LeaseRules {
-    type Out = Vec<LeaseRule>;
-
-    fn read(&self, value: &Value) -> Result<Vec<LeaseRule>, Problem> {
-        let Value::Array(rules) = value else {
-            return self.refuse(value);
-        };
-        rules
-            .iter()
-            .enumerate()
-            .map(|(index, rule)| self.rule(index + 1, rule))
-            .collect()
-    }
-
-    fn from_text(&self, text: &str) -> Value {
-        structure_from_text(text)
-    }
-
-    fn kind(&self) -> &'static str {
-        "list of lease rules"
-    }
-
-    fn allowed(&self) -> String {
-        "a list of tables with domains (list of host names), site, client and, if wanted, \
-         endpoint_group and session_key"
-            .to_owned()
-    }
-}
-
-impl LeaseRules {
-    fn rule(&self, number: usize, rule: &Value) -> Result<LeaseRule, Problem> {
-        let bad = |found: String| Problem {
-            found: format!("rule {number} with {found}"),
-            allowed: self.allowed(),
-        };
-        let Value::Object(fields) = rule else {
-            return Err(bad(describe(rule)));
-        };
-        for name in fields.keys() {
-            if !["domains", "site", "client", "endpoint_group", "session_key"]
-                .contains(&name.as_str())
-            {
-                return Err(bad(format!("field {name:?}")));
-            }
-        }
-        let domains = fields.get("domains").unwrap_or(&Value::Null);
-        let domains = Words
-            .read(domains)
-            .map_err(|problem| bad(format!("domains = {}", problem.found)))?;
-        if domains.is_empty() {
-            return Err(bad("domains empty".to_owned()));
-        }
-        let needed = |name: &str| text_field(fields, name).filter(|text| !text.is_empty());
-        let optional = |name: &str| match fields.contains_key(name) {
-            true => text_field(fields, name),
-            false => Some(String::new()),
-        };
-        Ok(LeaseRule {
-            domains,
-            site: needed("site").ok_or_else(|| bad("no text as site".to_owned()))?,
-            client: needed("client").ok_or_else(|| bad("no text as client".to_owned()))?,
-            endpoint_group: optional("endpoint_group")
-                .ok_or_else(|| bad("no text as endpoint_group".to_owned()))?,
-            session_key: optional("session_key")
-                .ok_or_else(|| bad("no text as session_key".to_owned()))?,
-        })
-    }
-}
-
-/// The job id: a whole number or a text, empty for none. Text from outside never becomes a number.
-pub(crate) struct JobId;
-
-impl Rule for JobId {
-    type Out = Option<JobIdValue>;
-
-    fn read(&self, value: &Value) -> Result<Option<JobIdValue>, Problem> {
-        match value {
-            Value::Null => Ok(None),
-            Value::String(text) if text.is_empty() => Ok(None),
-            Value::String(text) => Ok(Some(JobIdValue::Text(text.clone()))),
-            other => other.as_i64().map_or_else(
-                || self.refuse(other),
-                |number| Ok(Some(JobIdValue::Int(number))),
-            ),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        "integer or text"
-    }
-
-    fn allowed(&self) -> String {
-        "a whole number or text (empty: not set)".to_owned()
-    }
-}
-
-fn text_field(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    fields.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// JSON if it begins like a JSON list, else words separated by commas; empty text is an empty list.
@@ -347,7 +167,7 @@ fn list_from_text(text: &str, word: impl Fn(&str) -> Value) -> Value {
 }
 
 /// JSON, else an inline TOML value, else the text itself.
-fn structure_from_text(text: &str) -> Value {
+pub(crate) fn structure_from_text(text: &str) -> Value {
     let trimmed = text.trim();
     serde_json::from_str(trimmed)
         .ok()

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::rule::{Problem, Rule};
+use super::rule::Problem;
 
 /// When a new value of a key takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,40 +21,17 @@ pub enum Reload {
 pub struct Key {
     pub(crate) name: &'static str,
     pub(crate) section: &'static str,
-    pub(crate) doc: &'static str,
+    pub(crate) doc: String,
     pub(crate) kind: &'static str,
     pub(crate) allowed: String,
     pub(crate) default: Value,
     pub(crate) reload: Reload,
     pub(crate) check: fn(&Value) -> Result<(), Problem>,
-    pub(crate) from_text: fn(&str) -> Value,
+    pub(crate) convert: fn(&str) -> Value,
+    pub(crate) show: fn(&Value) -> Value,
 }
 
 impl Key {
-    /// Builds the entry of one table row; the rule itself stays behind two function pointers.
-    pub(crate) fn of<R: Rule>(
-        name: &'static str,
-        section: &'static str,
-        doc: &'static str,
-        reload: Reload,
-        rule: &R,
-        default: Value,
-        check: fn(&Value) -> Result<(), Problem>,
-        from_text: fn(&str) -> Value,
-    ) -> Self {
-        Self {
-            name,
-            section,
-            doc: doc.trim(),
-            kind: rule.kind(),
-            allowed: rule.allowed(),
-            default,
-            reload,
-            check,
-            from_text,
-        }
-    }
-
     /// The name as it is written everywhere, for example `CONCURRENT_REQUESTS`.
     pub fn name(&self) -> &'static str {
         self.name
@@ -66,8 +43,8 @@ impl Key {
     }
 
     /// The meaning, with units and bounds; may hold several lines.
-    pub fn doc(&self) -> &'static str {
-        self.doc
+    pub fn doc(&self) -> &str {
+        &self.doc
     }
 
     /// The type in one or two words, for example `integer` or `seconds`.
@@ -109,16 +86,18 @@ macro_rules! settings_table {
         }
 
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| vec![
-            $($( Key::of(
-                $key,
-                $section,
-                concat!($($doc, "\n"),+),
-                Reload::$reload,
-                &$rule,
-                $default,
-                |value| $rule.read(value).map(|_| ()),
-                |text| $rule.from_text(text),
-            ), )+)+
+            $($( Key {
+                name: $key,
+                section: $section,
+                doc: [$($doc.trim()),+].join("\n"),
+                kind: $rule.kind(),
+                allowed: $rule.allowed(),
+                default: $default,
+                reload: Reload::$reload,
+                check: |value| $rule.read(value).map(|_| ()),
+                convert: |text| $rule.convert(text),
+                show: |value| $rule.show(value),
+            }, )+)+
         ]);
 
         impl Settings {

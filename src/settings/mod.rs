@@ -5,19 +5,35 @@
 //! gives typed settings with the origin of each value. Nothing here reads the environment by itself,
 //! knows an actor, or shows a secret.
 
+mod change;
 mod collection;
+mod environment;
+mod error;
 mod file;
 mod key;
+mod layers;
+mod names;
 mod redact;
+mod resolved;
 mod rule;
+mod structure;
 mod table;
 mod template;
 mod value;
+mod yaml;
 
+pub use change::{Changes, changes};
+pub use environment::Environment;
+pub use error::{SettingsError, SettingsErrors};
 pub use key::{Key, Reload};
+pub use layers::{Layers, Source};
+pub use resolved::{Origin, Resolved};
 pub use table::Settings;
 pub use template::template;
 pub use value::{
     Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
     ProgressStyle, UnmatchedLease,
 };
+
+#[cfg(test)]
+mod tests;

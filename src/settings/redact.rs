@@ -24,36 +24,36 @@ pub(crate) fn redact_text(text: &str) -> String {
     format!("{scheme}://{user}{rest}{query}")
 }
 
-/// Whether a header or option of this name usually carries a credential.
-pub(crate) fn is_secret_name(name: &str) -> bool {
+/// Whether the value of a header may be shown: only those known to carry no credential.
+pub(crate) fn is_public_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    [
-        "auth", "cookie", "token", "secret", "password", "api-key", "api_key", "apikey",
-    ]
-    .iter()
-    .any(|part| name.contains(part))
+    ["accept", "sec-ch-", "sec-fetch-"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        || [
+            "user-agent",
+            "cache-control",
+            "pragma",
+            "connection",
+            "content-type",
+            "dnt",
+            "upgrade-insecure-requests",
+        ]
+        .contains(&name.as_str())
 }
 
-/// A copy of the value that may be shown: secret names lose their value, URLs their credentials.
+/// A copy of a value in which URLs have lost their credentials.
 pub(crate) fn redact_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact_text(text)),
         Value::Array(items) => Value::Array(items.iter().map(redact_value).collect()),
-        Value::Object(map) => Value::Object(redact_map(map)),
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| (redact_text(name), redact_value(value)))
+            .collect::<Map<_, _>>()
+            .into(),
         other => other.clone(),
     }
-}
-
-fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
-    map.iter()
-        .map(|(name, value)| {
-            let shown = match value {
-                Value::String(_) if is_secret_name(name) => Value::from(REDACTED),
-                other => redact_value(other),
-            };
-            (redact_text(name), shown)
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -77,12 +77,28 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_carries_a_credential_is_not_shown() {
-        let shown =
-            redact_value(&json!({"Authorization": "canary", "Accept": "a/b", "Cookie": "canary"}));
+    fn only_headers_without_credentials_are_public() {
+        for name in ["Accept", "accept-language", "User-Agent", "Sec-Fetch-Mode"] {
+            assert!(is_public_header(name), "{name}");
+        }
+        for name in [
+            "Authorization",
+            "Cookie",
+            "X-Api-Key",
+            "X-Anything",
+            "Referer",
+            "",
+        ] {
+            assert!(!is_public_header(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn urls_are_redacted_in_names_and_values_at_any_depth() {
+        let shown = redact_value(&json!({"ftp://u:canary@h/a": {"x": ["b://canary@c", 1]}}));
         assert_eq!(
             shown,
-            json!({"Authorization": REDACTED, "Accept": "a/b", "Cookie": REDACTED})
+            json!({"ftp://[redacted]@h/a": {"x": ["b://[redacted]@c", 1]}})
         );
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::redact::redact_text;
+use super::redact::{redact_text, redact_value};
 
 /// Why a value was refused: what was found and what would be taken. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) trait Rule {
 
     /// Types a text from the environment or the command line; a text that does not convert stays a
     /// string, so that [`Rule::read`] names it.
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         Value::String(text.to_owned())
     }
 
@@ -37,6 +37,11 @@ pub(crate) trait Rule {
 
     /// The allowed values, as it continues "allowed: ".
     fn allowed(&self) -> String;
+
+    /// The value as it may be shown to anybody.
+    fn show(&self, value: &Value) -> Value {
+        redact_value(value)
+    }
 
     /// The problem for a value as a whole.
     fn refuse<T>(&self, value: &Value) -> Result<T, Problem> {
@@ -62,6 +67,14 @@ pub(crate) fn describe(value: &Value) -> String {
     }
 }
 
+/// Names only the type, for values that may hold credentials in any place.
+pub(crate) fn describe_type(value: &Value) -> String {
+    match value {
+        Value::String(_) => "text (not shown)".to_owned(),
+        other => describe(other),
+    }
+}
+
 /// True or false.
 pub(crate) struct Flag;
 
@@ -72,7 +85,7 @@ impl Rule for Flag {
         value.as_bool().map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         match text.trim() {
             "1" | "True" | "true" => Value::Bool(true),
             "0" | "False" | "false" => Value::Bool(false),
@@ -117,7 +130,7 @@ impl<T: TryFrom<i64>> Rule for Whole<T> {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -146,7 +159,7 @@ impl Rule for Real {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -198,7 +211,7 @@ impl Rule for Span {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -219,7 +232,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
 pub(crate) const TIB: u64 = 1 << 40;
 
-/// A size in bytes: a whole number, or text with a unit (`kB`, `MB`, `GB`, `KiB`, `MiB`, `GiB`).
+/// A size in bytes: a whole number, or text with a unit (`kB` to `TB`, `KiB` to `TiB`).
 pub(crate) struct Bytes {
     pub(crate) min: u64,
     pub(crate) max: u64,
@@ -238,7 +251,7 @@ impl Rule for Bytes {
             .map_or_else(|| self.refuse(value), Ok)
     }
 
-    fn from_text(&self, text: &str) -> Value {
+    fn convert(&self, text: &str) -> Value {
         number_from_text(text)
     }
 
@@ -352,6 +365,8 @@ impl Rule for OptionalPath {
 /// One of a few names; case counts.
 pub(crate) struct Choice<T: 'static> {
     pub(crate) of: &'static [(&'static str, T)],
+    /// What to add to the names in a message, for values that people will try; empty: nothing.
+    pub(crate) note: &'static str,
 }
 
 impl<T: Clone> Rule for Choice<T> {
@@ -374,7 +389,7 @@ impl<T: Clone> Rule for Choice<T> {
             .iter()
             .map(|(name, _)| format!("{name:?}"))
             .collect();
-        names.join(", ")
+        names.join(", ") + self.note
     }
 }
 
@@ -402,9 +417,11 @@ fn bytes_from_text(text: &str) -> Option<u64> {
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
         "kib" => KIB,
         "mib" => MIB,
         "gib" => GIB,
+        "tib" => TIB,
         _ => return None,
     };
     if let Ok(whole) = number.parse::<u64>() {
@@ -417,10 +434,13 @@ fn bytes_from_text(text: &str) -> Option<u64> {
 
 /// A size in the largest binary unit that divides it.
 fn size_text(bytes: u64) -> String {
-    for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
+    for (unit, name) in [(TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
         if bytes > 0 && bytes.is_multiple_of(unit) {
             return format!("{} {name}", bytes / unit);
         }
     }
-    format!("{bytes} bytes")
+    match bytes {
+        1 => "1 byte".to_owned(),
+        _ => format!("{bytes} bytes"),
+    }
 }

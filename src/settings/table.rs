@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::collection::{Codes, Components, FeedTable, HeaderTable, JobId, LeaseRules, Words};
+use super::collection::{Codes, Components, Domains, Words};
 use super::key::{Key, Reload, settings_table};
 use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule,
     Span, TIB, Text, Whole,
 };
+use super::structure::{FeedTable, HeaderTable, HeaderText, JobId, LeaseRules};
 use super::value::{
     Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
     ProgressStyle, UnmatchedLease,
@@ -28,13 +29,13 @@ settings_table! {
         /// Name of the project, in logs and stats.
         "BOT_NAME" Restart bot_name: String = Text, json!("dragline");
         /// The `User-Agent` header of requests whose identity and spider set none.
-        "USER_AGENT" Restart user_agent: String = Text, json!(concat!("dragline/", env!("CARGO_PKG_VERSION")));
+        "USER_AGENT" Restart user_agent: String = HeaderText, json!(concat!("dragline/", env!("CARGO_PKG_VERSION")));
         /// Headers given to every request that lacks them.
         "DEFAULT_REQUEST_HEADERS" Restart default_request_headers: Headers = HeaderTable,
             json!({"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"});
         /// Domains the crawl stays in, each with everything below it; empty: no limit.
         /// A spider's own list goes before this one.
-        "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Words, json!([]);
+        "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Domains, json!([]);
     }
     "How much at once, how fast" {
         /// Requests in flight, over all hosts.
@@ -49,7 +50,7 @@ settings_table! {
         "RANDOMIZE_DOWNLOAD_DELAY" Live randomize_download_delay: bool = Flag, json!(true);
         /// Share by which a delay varies: 0.5 means from half to one and a half times the delay.
         "DOWNLOAD_DELAY_JITTER" Restart download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
-        /// Requests in flight that were not yet handled, as a number; 0: twice `CONCURRENT_REQUESTS` plus 64.
+        /// Requests taken from the queue and not yet handled; 0: twice `CONCURRENT_REQUESTS` plus 64.
         "WINDOW_REQUESTS" Restart window_requests: usize = Whole::<usize>::between(0, 1_000_000), json!(0);
         /// Decoded bytes of responses that were not yet handled; reading pauses above it.
         "WINDOW_BYTES" Restart window_bytes: u64 = Bytes { min: 64 * KIB, max: TIB }, json!("32MiB");
@@ -123,7 +124,7 @@ settings_table! {
         "FEEDS" Restart feeds: Vec<Feed> = FeedTable, json!({});
         /// Encoding of feeds; empty: JSON escapes every character outside ASCII.
         "FEED_EXPORT_ENCODING" Restart feed_export_encoding: FeedEncoding = Choice {
-            of: &[("", FeedEncoding::AsciiEscaped), ("utf-8", FeedEncoding::Utf8)] }, json!("");
+            of: &[("", FeedEncoding::AsciiEscaped), ("utf-8", FeedEncoding::Utf8)], note: "" }, json!("");
         /// Fields that are exported, in this order; empty: all.
         "FEED_EXPORT_FIELDS" Restart feed_export_fields: Vec<String> = Words, json!([]);
         /// Write a feed that has no items.
@@ -149,7 +150,7 @@ settings_table! {
     }
     "Logs and progress" {
         /// Least level that is logged.
-        "LOG_LEVEL" Live log_level: LogLevel = Choice { of: LogLevel::ALL }, json!("INFO");
+        "LOG_LEVEL" Live log_level: LogLevel = Choice { of: LogLevel::ALL, note: "" }, json!("INFO");
         /// File for the log, instead of standard error.
         "LOG_FILE" Restart log_file: Option<PathBuf> = OptionalPath, json!(null);
         /// Append to `LOG_FILE`; false: begin it anew.
@@ -158,7 +159,7 @@ settings_table! {
         "LOG_ENABLED" Restart log_enabled: bool = Flag, json!(true);
         /// Form of a log line.
         "LOG_FORMAT" Restart log_format: LogFormat = Choice {
-            of: &[("text", LogFormat::Text), ("json", LogFormat::Json)] }, json!("text");
+            of: &[("text", LogFormat::Text), ("json", LogFormat::Json)], note: "" }, json!("text");
         /// Log what a spider prints to standard output.
         "LOG_STDOUT" Restart log_stdout: bool = Flag, json!(true);
         /// Time between two lines with pages and items per minute; 0: none.
@@ -168,7 +169,7 @@ settings_table! {
         /// Progress on standard error: a bar on a terminal (`auto`), `bar`, `lines` or `off`.
         "PROGRESS" Restart progress: ProgressStyle = Choice {
             of: &[("auto", ProgressStyle::Auto), ("bar", ProgressStyle::Bar),
-                  ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)] }, json!("auto");
+                  ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)], note: "" }, json!("auto");
     }
     "The job and its state" {
         /// Directory that keeps everything to resume the job; not set: the queue is lost with the process.
@@ -178,7 +179,8 @@ settings_table! {
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
         /// Where the queue lives without a `JOBDIR`.
-        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)] }, json!("memory");
+        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)],
+            note: " (a redis:// URL is not supported by this version: remove it, a JOBDIR keeps the queue on disk)" }, json!("memory");
         /// Memory for the queue; full, seeds stop first, then it spills to disk.
         "FRONTIER_MAX_BYTES" Restart frontier_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
     }
@@ -201,7 +203,7 @@ settings_table! {
         "LEASE_GIVE_UP" Restart lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches: `refuse` or `anonymous`. Only with a real control plane.
         "LEASE_UNMATCHED" Restart lease_unmatched: UnmatchedLease = Choice {
-            of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)] }, json!("refuse");
+            of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)], note: "" }, json!("refuse");
         /// File with sites, clients and identities for the embedded control plane; not set: one anonymous identity per host.
         "IDENTITIES" Restart identities: Option<PathBuf> = OptionalPath, json!(null);
         /// Time a report waits for the marks of its callback.
@@ -248,6 +250,18 @@ impl Settings {
     /// The key of this name.
     pub fn key(name: &str) -> Option<&'static Key> {
         KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// Requests that may be taken from the queue and not yet handled: `WINDOW_REQUESTS`, or twice
+    /// `CONCURRENT_REQUESTS` plus 64 where that is 0.
+    pub fn window_limit(&self) -> usize {
+        match self.window_requests {
+            0 => self
+                .concurrent_requests
+                .saturating_mul(2)
+                .saturating_add(64),
+            given => given,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ pub fn template() -> String {
         "# Every setting of Dragline with its default. Take the `# ` off a line to change it.\n\
          # Order, low to high: default, this file, the spider's own settings, environment, `-s NAME=VALUE`.\n\
          # Times are seconds, sizes are bytes or text such as \"64MiB\"; an empty text means not set.\n\
-         # Keys marked \"live\" take effect while a crawl is running.\n",
+         # Keys marked \"Live\" take effect in a running crawl when this file changes.\n",
     );
     let mut section = "";
     for key in Settings::keys() {
@@ -24,14 +24,10 @@ pub fn template() -> String {
             text.push_str(&format!("#: {}\n", line.trim()));
         }
         let live = match key.reload() {
-            Reload::Live => ", live",
+            Reload::Live => " Live.",
             Reload::Restart => "",
         };
-        text.push_str(&format!(
-            "#: ({}{live}: {})\n",
-            key.type_text(),
-            key.allowed()
-        ));
+        text.push_str(&format!("#: Allowed: {}.{live}\n", key.allowed()));
         text.push_str(&format!("# {} = {}\n", key.name(), key.default_text()));
     }
     text

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::redact::{REDACTED, is_secret_name, redact_text};
+use super::redact::{REDACTED, is_public_header, redact_text};
 
 /// How much is logged; ordered from the most to the least talkative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,10 +130,10 @@ impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
             .entries(self.iter().map(|(name, value)| {
-                let shown = if is_secret_name(name) {
-                    REDACTED
-                } else {
+                let shown = if is_public_header(name) {
                     value
+                } else {
+                    REDACTED
                 };
                 (name, shown)
             }))
