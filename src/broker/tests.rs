@@ -18,7 +18,15 @@ struct Stage {
 
 fn stage(plane: Arc<dyn ControlPlane>, net: Net, bound: usize) -> Stage {
     let engine = Tap::new("engine", 1);
-    let parts = Parts { plane, engine: engine.facts(), net, stats: Stats::new(), releasing: Releasing::default(), keeping: Keeping::default(), seed: 1 };
+    let parts = Parts {
+        plane,
+        engine: engine.facts(),
+        net,
+        stats: Stats::new(),
+        releasing: Releasing::default(),
+        keeping: Keeping::default(),
+        seed: 1,
+    };
     let inbox = Inbox::new("broker", bound);
     let made_of = parts.clone();
     let broker = supervise(Place::Here, &inbox, Policy::default(), move |_| LeaseBroker::new(made_of.clone()), |_| {});
