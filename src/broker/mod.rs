@@ -168,6 +168,8 @@ impl LeaseBroker {
             Err(refusal) => {
                 self.parts.stats.inc(format!("lease/refused/{}", refusal.why.name()));
                 let wait = self.gates.refused(ask, &refusal, Instant::now());
+                let (site, client, group) = (&*ask.site, &*ask.client, &*ask.group);
+                tracing::debug!(site, client, group, why = refusal.why.name(), ?wait, "lease refused: {}", refusal.message);
                 self.facts.push(Fact::Refused(Refused { tag, refusal, wait }));
             }
         }
