@@ -4,6 +4,7 @@
 //! quarantine are decided by whoever calls it.
 
 mod memory;
+pub mod message;
 mod store;
 mod summary;
 #[cfg(test)]

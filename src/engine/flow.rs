@@ -529,7 +529,7 @@ impl Hub {
                 path: job.url().path().to_owned(),
                 method: job.method().clone(),
                 status: attempt.status,
-                error: attempt.fault.as_ref().map(|f| crate::reporter::error_kind::of(f.kind)),
+                error: attempt.fault.as_ref().and_then(|f| crate::reporter::error_kind(f.kind)),
                 markers: marks.markers,
                 business_code: marks.business_code,
                 outcome_hint: marks.outcome_hint,
