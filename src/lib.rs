@@ -1,3 +1,3 @@
 //! Dragline.
-
-pub mod actor;
+pub mod web;
+mod downloader;

@@ -1,2 +1,19 @@
-//! tmp
+//! The rules of the web as pure functions: URLs, keys, robots.txt, character sets, headers, cookies.
+//!
+//! Nothing here opens a socket, keeps a clock or knows an actor. Whatever arrives from a server may be
+//! wrong in any way; every function answers with a value or an error and never panics.
+
+pub mod canonical;
+pub mod charset;
+mod charset_prescan;
+pub mod cookies;
+mod cookie_parse;
+mod error;
+pub mod key;
+pub mod location;
+pub mod media_type;
+pub mod retry_after;
 pub mod robots;
+mod robots_match;
+
+pub use error::UrlError;
