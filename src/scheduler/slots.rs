@@ -157,6 +157,11 @@ impl Slots {
         });
     }
 
+    /// Drops the slot if nothing speaks for it, as one that got an id and then no work.
+    pub(crate) fn review(&mut self, id: SlotId, now: Instant) {
+        self.file(id, now);
+    }
+
     /// The slot's queue has nothing before this time, or nothing at all.
     pub(crate) fn queue_is(&mut self, id: SlotId, next: Option<Instant>, now: Instant) {
         self.change(id, now, |slot| slot.queued_at = next);
@@ -177,9 +182,10 @@ impl Slots {
         self.change(id, now, |slot| slot.hops += 1);
     }
 
-    /// Sets the delay robots.txt asks for; false when the slot's next job must wait for it now.
+    /// Raises the delay robots.txt asks for, as origins of one host may ask for different ones; false when the
+    /// slot's next job must wait for it now.
     pub(crate) fn set_crawl_delay(&mut self, id: SlotId, delay: Duration, now: Instant) -> bool {
-        if self.slot(id).is_some_and(|slot| slot.crawl_delay != delay) {
+        if self.slot(id).is_some_and(|slot| slot.crawl_delay < delay) {
             self.change(id, now, |slot| slot.crawl_delay = delay);
         }
         self.slot(id).is_some_and(|slot| matches!(slot.job_filed, Filed::Ready(_)))
