@@ -221,7 +221,7 @@ impl Frontier {
             match self.store.mark_seen(job.key) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.counters.duplicates(1);
+                    self.filtered_duplicates(1, job.first_url.as_deref());
                     return Some(Verdict::Duplicate);
                 }
                 // Fetching a page twice is better than losing it.

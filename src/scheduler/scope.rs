@@ -35,12 +35,7 @@ pub(crate) enum Outside {
 impl Scope {
     pub(crate) fn new(config: &SchedulerConfig) -> Self {
         let domains = config.allowed_domains.iter().map(|domain| canonical_domain(domain)).filter(|d| !d.is_empty()).collect();
-        Self {
-            domains,
-            depth_limit: config.depth_limit,
-            url_length_limit: config.url_length_limit,
-            filtered: HashSet::new(),
-        }
+        Self { domains, depth_limit: config.depth_limit, url_length_limit: config.url_length_limit, filtered: HashSet::new() }
     }
 
     /// Whether and why a job is outside; offsite comes first, then depth, then length.

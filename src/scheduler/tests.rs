@@ -1,15 +1,15 @@
 //! The actor, its engine played by the test, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::job::{Books, Job, Outcome, RequestId, SlotKey};
+use super::job::SlotKey;
 use super::message::{Due, Pacing, Ready, RobotsAnswer, Scope, Verdict};
-use super::store::{Medium, Offered, Pulled, Store, StoreError};
-use super::testing::{config, job};
+use super::store::Store;
+use super::testing::{Fault, Fragile, config, job};
 use super::*;
 use crate::actor::{Controls, Inbox, Link, Place, Policy, Supervised, Tap, run_local, supervise};
 use crate::api::stats::Stats;
@@ -208,62 +208,11 @@ fn after_stop_a_pull_is_answered_without_jobs() {
     });
 }
 
-/// A store whose next pulls panic.
-struct Fragile {
-    inner: MemoryStore,
-    panics: Arc<AtomicU32>,
-}
-
-impl Store for Fragile {
-    fn offer(&mut self, jobs: &mut Vec<Job>) -> Result<Offered, StoreError> {
-        self.inner.offer(jobs)
-    }
-    fn admit(&mut self, job: &Job) -> Result<(), StoreError> {
-        self.inner.admit(job)
-    }
-    fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError> {
-        let left = self.panics.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-        assert_ne!(left, Ok(1), "the pull that was to panic");
-        self.inner.pull(slot, now)
-    }
-    fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError> {
-        self.inner.put_back(job, not_before)
-    }
-    fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
-        self.inner.mark_seen(key)
-    }
-    fn settle(&mut self, id: RequestId, outcome: Outcome) -> Result<bool, StoreError> {
-        self.inner.settle(id, outcome)
-    }
-    fn books(&self) -> Books {
-        self.inner.books()
-    }
-    fn slots(&self) -> Vec<(SlotKey, Duration)> {
-        self.inner.slots()
-    }
-    fn weight(&self) -> usize {
-        self.inner.weight()
-    }
-    fn medium(&self) -> Medium {
-        self.inner.medium()
-    }
-    fn start_cursor(&self) -> u64 {
-        self.inner.start_cursor()
-    }
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
-        self.inner.advance_start(to)
-    }
-    fn recover(&mut self) -> Result<u64, StoreError> {
-        self.inner.recover()
-    }
-}
-
 #[test]
 fn a_restart_of_the_actor_loses_no_job_no_place_and_no_credit() {
     run_local(async {
-        let panics = Arc::new(AtomicU32::new(0));
         let pacing = Pacing { per_slot: 2, delay: Duration::ZERO, jitter: 0.0 };
-        let store = Fragile { inner: MemoryStore::new(usize::MAX), panics: Arc::clone(&panics) };
+        let (store, panics) = Fragile::new(Fault::Panic);
         let played = Played::start(SchedulerConfig { pacing, ..config() }, store);
         played.offer(&["http://a.test/1", "http://a.test/2", "http://a.test/3", "http://b.test/4"]).await;
         let first = played.pull(1).await.jobs.remove(0);

@@ -49,12 +49,7 @@ impl Frontier {
                 if let Some(depth) = deepest {
                     self.counters.depth(depth);
                 }
-                if offered.duplicates > 0 && self.counters.duplicates(offered.duplicates) {
-                    tracing::info!(
-                        found_on = parent.as_deref().unwrap_or("start"),
-                        "requests seen before are dropped; dupefilter/filtered counts them"
-                    );
-                }
+                self.filtered_duplicates(offered.duplicates, parent.as_deref());
                 self.counters.enqueued(offered.stored);
                 self.accept(offer, offered, &rejected);
             }
@@ -65,6 +60,19 @@ impl Frontier {
                 }
                 self.refuse(offer, jobs, error);
             }
+        }
+    }
+
+    /// Counts duplicates and says so once.
+    pub(super) fn filtered_duplicates(&mut self, count: u64, found_on: Option<&str>) {
+        if count == 0 {
+            return;
+        }
+        let found_on = found_on.unwrap_or("start");
+        if self.counters.duplicates(count) {
+            tracing::info!(found_on, "requests seen before are dropped; dupefilter/filtered counts them");
+        } else {
+            tracing::debug!(found_on, count, "dropped requests seen before");
         }
     }
 
