@@ -13,6 +13,7 @@ pub mod api;
 mod app;
 pub mod broker;
 pub mod collector;
+mod config;
 pub mod courier;
 pub mod demo;
 pub mod downloader;

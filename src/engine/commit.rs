@@ -77,13 +77,13 @@ impl Hub {
         if let Some(commit) = &mut ticket.commit {
             commit.offer = None;
         }
-        match accepted.refused {
+        match accepted.error {
             None => self.keep(id, now),
-            Some((StoreError::Full { .. }, jobs)) => {
+            Some(StoreError::Full { .. }) => {
                 self.stats.inc("engine/offers_blocked");
-                self.blocked.push_back((id, jobs, seeds));
+                self.blocked.push_back((id, accepted.refused, seeds));
             }
-            Some((error, _)) => {
+            Some(error) => {
                 self.stop(StopReason::Internal(error.to_string()), now);
             }
         }
@@ -142,18 +142,21 @@ impl Hub {
                 if let Some(job) = self.close(tag.ticket).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
                     self.settled.push(job.id);
+                    self.frontier_shrank = true;
                 }
             }
             Then::Close => {
                 self.close(tag.ticket);
             }
         }
-        self.warned_at = now;
+        self.progress_at = now;
     }
 
-    /// Tries an offer again that the frontier had no room for: one at a time, oldest first.
+    /// Tries an offer again that the frontier had no room for, once something has left it: one at a time,
+    /// oldest first.
     pub(super) fn unblock(&mut self) {
         if self.offers.is_empty()
+            && std::mem::take(&mut self.frontier_shrank)
             && let Some((id, jobs, seeds)) = self.blocked.pop_front()
         {
             if self.tickets.contains_key(&id) {

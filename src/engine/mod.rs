@@ -13,6 +13,8 @@ mod outbox;
 mod record;
 mod shutdown;
 pub mod ticket;
+#[cfg(test)]
+mod tests;
 mod watch;
 pub(crate) mod window;
 

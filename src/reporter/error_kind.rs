@@ -21,6 +21,7 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         // We hung up: it says nothing against identity, proxy or target.
         FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Cancelled),
         FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
+        FailureKind::Callback => None,
         FailureKind::HttpStatus
         | FailureKind::RobotsForbidden
         | FailureKind::RobotsUnavailable

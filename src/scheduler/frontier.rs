@@ -45,7 +45,11 @@ pub struct Frontier {
     counters: Counters,
     seeds_stop_at: usize,
     waiting: HashMap<SlotId, Waiting>,
-    credits: usize,
+    /// Jobs handed out in all, and up to how many may be.
+    handed: u64,
+    granted: u64,
+    /// The last pull.
+    pull: u64,
     stopped: bool,
     /// A pull was not answered yet.
     asked: bool,
@@ -93,7 +97,9 @@ impl Frontier {
             counters: Counters::new(stats, store.medium()),
             seeds_stop_at: config.seeds_stop_at,
             waiting: HashMap::new(),
-            credits: 0,
+            handed: 0,
+            granted: 0,
+            pull: 0,
             stopped: false,
             asked: false,
             after_offer: 0,
@@ -108,8 +114,9 @@ impl Frontier {
     pub(crate) fn order(&mut self, order: Order, now: Instant) {
         match order {
             Order::Offer { offer, jobs, seeds } => self.offer(offer, jobs, seeds, now),
-            Order::Pull { credits } => {
-                self.credits = if self.stopped { 0 } else { credits };
+            Order::Pull { seq, upto } => {
+                self.granted = if self.stopped { 0 } else { upto };
+                self.pull = seq;
                 self.asked = true;
             }
             Order::Settle { id, outcome } => self.settle(id, outcome, now),
@@ -124,11 +131,12 @@ impl Frontier {
     pub(crate) fn control(&mut self, control: Control, now: Instant) {
         match control {
             Control::Gate { scope: GateScope::Slot(slot), until } => self.slots.gate(&slot.0, until, now),
+            Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
             Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
             Control::Stop => {
                 self.stopped = true;
-                self.credits = 0;
+                self.granted = 0;
             }
             Control::Tick => {}
         }
@@ -137,7 +145,7 @@ impl Frontier {
     /// Ends a turn: gives out what may go, and everything there is to tell.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         // Ends: each pick gives a hop or a job, or leaves its slot waiting for something.
-        while let Some(pick) = self.slots.pick(now, self.credits > 0) {
+        while let Some(pick) = self.slots.pick(now, self.granted > self.handed) {
             match pick {
                 Pick::Hop(id) => self.give_hop(id, now),
                 Pick::Robots(id) => self.give_robots_put_back(id, now),
@@ -151,10 +159,17 @@ impl Frontier {
                 books: self.store.books(),
                 next_due: self.slots.next_job(),
                 after_offer: self.after_offer,
+                seq: self.pull,
             };
             self.facts.push(Fact::Ready(ready));
         }
         Turn { facts: std::mem::take(&mut self.facts), wake: self.slots.next() }
+    }
+
+    /// Jobs handed out in all.
+    #[cfg(test)]
+    pub(crate) fn handed(&self) -> u64 {
+        self.handed
     }
 
     /// How many start requests were accepted: where `start()` goes on.
@@ -306,7 +321,7 @@ impl Frontier {
     }
 
     fn push_due(&mut self, due: Due) {
-        self.credits = self.credits.saturating_sub(1);
+        self.handed += 1;
         self.due.push(due);
     }
 
@@ -333,7 +348,7 @@ impl std::fmt::Debug for Frontier {
         f.debug_struct("Frontier")
             .field("books", &self.store.books())
             .field("slots", &self.slots.len())
-            .field("credits", &self.credits)
+            .field("credits", &self.granted.saturating_sub(self.handed))
             .field("stopped", &self.stopped)
             .finish_non_exhaustive()
     }

@@ -197,6 +197,12 @@ impl Slots {
         self.change(id, now, |slot| slot.gate = slot.gate.max(Some(until)));
     }
 
+    /// Ends the host's gate before its time.
+    pub(crate) fn lift(&mut self, host: &str, now: Instant) {
+        let id = self.id(host);
+        self.change(id, now, |slot| slot.gate = None);
+    }
+
     /// What may go now; jobs and robots.txt requests only if `with_jobs`.
     pub(crate) fn pick(&mut self, now: Instant, with_jobs: bool) -> Option<Pick> {
         self.advance(now);

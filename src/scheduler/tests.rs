@@ -66,7 +66,8 @@ impl Played {
     }
 
     async fn pull(&self, credits: usize) -> Ready {
-        self.order(Order::Pull { credits }).await;
+        let upto = self.frontier.lock().unwrap().handed() + credits as u64;
+        self.order(Order::Pull { seq: 1, upto }).await;
         self.ready().await
     }
 

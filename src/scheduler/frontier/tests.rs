@@ -77,7 +77,8 @@ impl Played {
     }
 
     fn pull(&mut self, credits: usize) -> Ready {
-        self.order(Order::Pull { credits });
+        let upto = self.frontier.handed() + credits as u64;
+        self.order(Order::Pull { seq: 1, upto });
         self.ready().expect("a pull is answered at once")
     }
 

@@ -49,7 +49,8 @@ proptest! {
         let mut free = credits;
         for step in 0.. {
             prop_assert!(step < 20_000, "no end: {:?}", played.frontier);
-            played.order(Order::Pull { credits: free });
+            let upto = played.frontier.handed() + free as u64;
+            played.order(Order::Pull { seq: 1, upto });
             let wake = played.turn();
             let mut went: Vec<(Box<Job>, SlotKey, bool, Verdict)> = Vec::new();
             for fact in std::mem::take(&mut played.facts) {
@@ -146,7 +147,8 @@ fn a_page_with_twenty_links_costs_less_than_five_microseconds() {
         played.order(Order::Freed { slot: page.slot.clone() });
         played.order(Order::Offer { offer: played.offers, jobs: children, seeds: false });
         played.order(Order::Settle { id: page.job.id, outcome: Outcome::Handled });
-        played.order(Order::Pull { credits: 1 });
+        let upto = played.frontier.handed() + 1;
+        played.order(Order::Pull { seq: 1, upto });
         let turn = played.frontier.turn(played.now);
         spent += began.elapsed();
         due = turn.facts.into_iter().filter_map(|f| if let Fact::Ready(r) = f { Some(r.jobs) } else { None }).flatten().collect();
