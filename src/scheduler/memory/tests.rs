@@ -33,6 +33,7 @@ fn a_drained_store_holds_nothing_but_what_it_has_seen() {
 }
 
 /// Bytes this process has resident.
+#[cfg(target_os = "linux")]
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
@@ -41,6 +42,18 @@ fn resident() -> usize {
 #[test]
 #[cfg(target_os = "linux")]
 fn two_hundred_thousand_jobs_and_a_million_seen_keys_stay_well_under_150_mb() {
+    // In a process of its own: the other tests of this one come and go meanwhile.
+    let this = std::env::current_exe().unwrap();
+    let name = "scheduler::memory::tests::measure_two_hundred_thousand_jobs";
+    let run = std::process::Command::new(this).args(["--exact", name, "--ignored", "--nocapture"]).output().unwrap();
+    let told = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[ignore = "run by the test above"]
+fn measure_two_hundred_thousand_jobs() {
     let before = resident();
     let mut store = MemoryStore::new(usize::MAX);
     for n in 0..1_000_000_u64 {
@@ -54,9 +67,8 @@ fn two_hundred_thousand_jobs_and_a_million_seen_keys_stay_well_under_150_mb() {
     let held = store.weight();
     let real = resident().saturating_sub(before);
     println!("weight() {} KiB, resident {} KiB", held / 1024, real / 1024);
-    assert!(held < 140_000_000, "{held}");
-    // Other tests of this process come and go meanwhile: the bounds are wide.
-    assert!(real < 190_000_000 && real > 60_000_000, "{real}");
+    assert!(held < 130_000_000 && real < 135_000_000, "{held} held, {real} resident");
+    assert!(held.abs_diff(real) < real / 5, "weight() tells {held} of {real} bytes");
 }
 
 #[derive(Debug, Clone)]
