@@ -21,4 +21,5 @@ pub mod prelude;
 pub mod reporter;
 pub mod scheduler;
 pub mod settings;
+pub mod testkit;
 pub mod web;
