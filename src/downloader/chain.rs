@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::authorize::Authorize;
 use super::config::DownloaderConfig;
 use super::message::{Attempt, Verdict};
-use super::middleware::cookies::{self, Jars};
+use super::middleware::cookies::{self, Jars, Leg};
 use super::middleware::hooks::{fenced, refused};
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
@@ -165,7 +165,8 @@ impl Chain {
         let (request, credential) = (&job.request, &*grant.credential);
         let mut headers = merge::headers(&self.config.base_headers, &credential.headers, request.headers());
         let jar = if self.config.cookies { self.jars.header(&grant.identity, job.url()) } else { None };
-        if let Some(value) = cookies::merge(request, jar, credential) {
+        let leg = if job.hops == 0 { Leg::First } else { Leg::Redirected };
+        if let Some(value) = cookies::merge(request, jar, credential, leg) {
             headers.insert(COOKIE, value);
         }
         let mut url = job.url().clone();

@@ -26,6 +26,9 @@ const DECODE_STEP: usize = 4 * 1024;
 /// Most memory taken for a body on the word of `Content-Length` alone.
 const TRUSTED_LENGTH: u64 = 1024 * 1024;
 
+/// A limit too long for the clock counts as this, as good as none.
+const FAR: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
 /// The transport of real crawls.
 #[derive(Debug)]
 pub struct ReqwestTransport {
@@ -135,12 +138,8 @@ fn move_user(url: &mut Url, headers: &mut HeaderMap) {
     if url.username().is_empty() && url.password().is_none() {
         return;
     }
-    let decoded = |text: &str| url::form_urlencoded::parse(text.replace('+', "%2B").replace('&', "%26").replace('=', "%3D").as_bytes())
-        .next()
-        .map(|(name, _)| name.into_owned())
-        .unwrap_or_default();
     if !headers.contains_key(AUTHORIZATION) {
-        let pair = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
+        let pair = format!("{}:{}", unescaped(url.username()), unescaped(url.password().unwrap_or_default()));
         if let Ok(mut value) = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))) {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
@@ -149,6 +148,12 @@ fn move_user(url: &mut Url, headers: &mut HeaderMap) {
     // Fails only for URLs without a host, which have no user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
+}
+
+/// Undoes percent-encoding: a form's value in which nothing else has a meaning.
+fn unescaped(text: &str) -> String {
+    let text = text.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    url::form_urlencoded::parse(text.as_bytes()).next().map(|(name, _)| name.into_owned()).unwrap_or_default()
 }
 
 /// The limits of time of one exchange. Waiting for room in the window counts for neither.
@@ -160,7 +165,7 @@ struct Clock {
 
 impl Clock {
     fn new(limits: &Limits) -> Self {
-        Self { deadline: Instant::now() + limits.total, total: limits.total, idle: limits.idle }
+        Self { deadline: Instant::now() + limits.total.min(FAR), total: limits.total, idle: limits.idle.min(FAR) }
     }
 
     async fn within<T>(&self, step: impl Future<Output = T>) -> Result<T, Late> {

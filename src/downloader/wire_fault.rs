@@ -107,7 +107,7 @@ impl Target {
         causes.fault()
     }
 
-    /// What an error in the body means. `is_delimited`: its length is known, or it is chunked.
+    /// What an error in the body means.
     pub(crate) fn in_body(&self, error: &reqwest::Error) -> BodyEnd {
         let causes = Causes::of(error);
         if causes.io == Some(io::ErrorKind::UnexpectedEof) || causes.is_incomplete {

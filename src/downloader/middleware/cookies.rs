@@ -1,7 +1,8 @@
 //! Cookies: one jar per identity, and the merge of jar, credential and request into one header.
 //!
-//! Precedence per cookie name: credential < jar < what the spider set. Jars are bounded in number; the one
-//! unused for longest goes, and is counted. No jar is ever read for another identity.
+//! Precedence per cookie name: credential < jar < what the spider set; after a redirect the jar goes before the
+//! spider, since an answer on the way may have changed the cookie. Jars are bounded in number; the one unused
+//! for longest goes, and is counted. No jar is ever read for another identity.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,8 +72,15 @@ impl Jars {
     }
 }
 
+/// Where a request stands in a redirect chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leg {
+    First,
+    Redirected,
+}
+
 /// The `Cookie` header of a request; `None` when no source has one for it.
-pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Credential) -> Option<HeaderValue> {
+pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Credential, leg: Leg) -> Option<HeaderValue> {
     let by_hand = request.headers().and_then(|headers| headers.get(COOKIE));
     let granted = credential.headers.get(COOKIE);
     let is_plain =
@@ -81,9 +89,14 @@ pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Cr
         return jar;
     }
     let mut line = Line::default();
+    if leg == Leg::Redirected {
+        line.level(jar.iter().flat_map(pairs), Twins::Keep);
+    }
     line.level(request.cookies().iter().rev().map(|(name, value)| (name.as_bytes(), value.as_bytes())), Twins::Drop);
     line.level(by_hand.into_iter().flat_map(pairs), Twins::Keep);
-    line.level(jar.iter().flat_map(pairs), Twins::Keep);
+    if leg == Leg::First {
+        line.level(jar.iter().flat_map(pairs), Twins::Keep);
+    }
     line.level(credential.cookies.iter().map(|(name, value)| (name.as_bytes(), value.expose_secret().as_bytes())), Twins::Keep);
     line.level(granted.into_iter().flat_map(pairs), Twins::Keep);
     line.finish()
@@ -189,15 +202,17 @@ mod tests {
             (None, vec![("c", "own")], vec![("c", "grant")], "c=own; a=jar; b=jar; b=jar2"),
         ];
         for (by_hand, cookies, granted, merged) in table {
-            let value = merge(&request(by_hand, &cookies), jar(), &credential(&granted)).unwrap();
+            let value = merge(&request(by_hand, &cookies), jar(), &credential(&granted), Leg::First).unwrap();
             assert_eq!(value, merged);
         }
-        assert_eq!(merge(&request(None, &[]), None, &Credential::default()), None);
+        assert_eq!(merge(&request(None, &[]), None, &Credential::default(), Leg::First), None);
+        let after_redirect = merge(&request(None, &[("a", "own"), ("d", "own")]), jar(), &Credential::default(), Leg::Redirected);
+        assert_eq!(after_redirect.unwrap(), "a=jar; b=jar; b=jar2; d=own");
     }
 
     #[test]
     fn a_cookie_that_would_look_like_two_is_left_out() {
-        let value = merge(&request(None, &[("a", "1; b=2"), ("c", "3")]), None, &Credential::default());
+        let value = merge(&request(None, &[("a", "1; b=2"), ("c", "3")]), None, &Credential::default(), Leg::First);
         assert_eq!(value.unwrap(), "c=3");
     }
 
