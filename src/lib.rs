@@ -26,4 +26,5 @@ pub mod reporter;
 mod run;
 pub mod scheduler;
 pub mod settings;
+pub mod testkit;
 pub mod web;
