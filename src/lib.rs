@@ -26,5 +26,4 @@ pub mod reporter;
 mod run;
 pub mod scheduler;
 pub mod settings;
-pub mod testkit;
 pub mod web;
