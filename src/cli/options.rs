@@ -75,9 +75,9 @@ pub(crate) fn spider(app: &App, name: &str) -> Result<SpiderEntry, CliError> {
         return Ok(*entry);
     }
     let names = names(app);
-    let guess = nearest(name, names.iter().copied()).map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+    let guess = nearest(name, names.iter().copied()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
     let known = if names.is_empty() { "there are none yet; add one with `genspider`".to_owned() } else { format!("known: {}", names.join(", ")) };
-    Err(CliError::usage(format!("spider {name:?} is unknown{guess} {known}", known = if guess.is_empty() { format!("; {known}") } else { known })))
+    Err(CliError::usage(format!("spider {name:?} is unknown; {guess}{known}")))
 }
 
 /// The spiders' names, sorted.

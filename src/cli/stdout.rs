@@ -61,7 +61,10 @@ impl Stdout {
 
     fn restore(&mut self) {
         let Some(reader) = self.reader.take() else { return };
-        let _ = io::stdout().flush();
+        // Ends a line that has no end, should a child process keep the pipe open; a blank line is dropped.
+        let mut printed = io::stdout().lock();
+        let _ = printed.write_all(b"\n").and_then(|()| printed.flush());
+        drop(printed);
         // This closes the last writing end of ours, so the reader comes to its end.
         if rustix::stdio::dup2_stdout(&self.real).is_ok() {
             let _ = reader.recv_timeout(CLOSE_WAIT);
