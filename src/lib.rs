@@ -27,4 +27,5 @@ pub mod reporter;
 mod run;
 pub mod scheduler;
 pub mod settings;
+pub mod testkit;
 pub mod web;
