@@ -51,7 +51,10 @@ impl BodyBuilder {
     /// Whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.items.is_empty() && self.logs.is_empty() && self.stats.is_none()
+        self.requests.is_empty()
+            && self.items.is_empty()
+            && self.logs.is_empty()
+            && self.stats.is_none()
     }
 
     /// Bytes of the texts held.

@@ -145,8 +145,16 @@ mod tests {
             record.to_text().unwrap(),
             r#"{"url": "http://h/\u00e4#f", "parent_url": null, "method": "GET", "status_code": 200, "response_time": 0.03, "fingerprint": "ab", "error": "IgnoreRequest: no", "success": true}"#
         );
-        let endless = RequestRecord { response_time: f64::INFINITY, ..record };
-        assert!(endless.to_text().unwrap().contains(r#""response_time": 0.0,"#));
+        let endless = RequestRecord {
+            response_time: f64::INFINITY,
+            ..record
+        };
+        assert!(
+            endless
+                .to_text()
+                .unwrap()
+                .contains(r#""response_time": 0.0,"#)
+        );
     }
 
     #[test]

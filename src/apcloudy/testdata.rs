@@ -29,7 +29,11 @@ pub(crate) fn captures() -> Vec<Capture> {
 pub(crate) fn fixed_point(body: &str) -> Result<(), String> {
     let parsed: serde_json::Value = serde_json::from_str(body).map_err(|e| e.to_string())?;
     let written = to_text(&parsed).map_err(|e| e.to_string())?;
-    if written == body { Ok(()) } else { Err(written) }
+    if written == body {
+        Ok(())
+    } else {
+        Err(written)
+    }
 }
 
 #[test]

@@ -19,7 +19,9 @@ pub const MAX_DEPTH: u32 = 120;
 #[non_exhaustive]
 pub enum TextError {
     /// An object key is neither text, number, boolean nor null.
-    #[error("an object key must be text, a number, a boolean or null, found {found}; make the key text")]
+    #[error(
+        "an object key must be text, a number, a boolean or null, found {found}; make the key text"
+    )]
     Key {
         /// What was found in place of a key.
         found: &'static str,
@@ -137,7 +139,10 @@ fn plain_run(bytes: &[u8]) -> usize {
         .count();
     let done = blocks * BLOCK;
     let tail = bytes.get(done..).unwrap_or_default();
-    done + tail.iter().position(|b| !is_plain(*b)).unwrap_or(tail.len())
+    done + tail
+        .iter()
+        .position(|b| !is_plain(*b))
+        .unwrap_or(tail.len())
 }
 
 fn write_escape(out: &mut Vec<u8>, c: char) {
@@ -257,7 +262,12 @@ mod tests {
             Two(u8, u8),
             Named { a: u8 },
         }
-        let all = [Shape::Unit, Shape::One(1), Shape::Two(1, 2), Shape::Named { a: 1 }];
+        let all = [
+            Shape::Unit,
+            Shape::One(1),
+            Shape::Two(1, 2),
+            Shape::Named { a: 1 },
+        ];
         assert_eq!(
             to_text(&all).unwrap(),
             r#"["Unit", {"One": 1}, {"Two": [1, 2]}, {"Named": {"a": 1}}]"#

@@ -25,6 +25,8 @@ pub(super) struct Books {
     last_end: u64,
     /// The newest settle mark in the log.
     settled_mark: u64,
+    /// Whether an end was settled since that mark.
+    settled_since: bool,
 }
 
 impl Books {
@@ -41,10 +43,13 @@ impl Books {
             }
             Frame::Cut(cut) => {
                 let mut bytes = 0;
-                while let Some((_, size)) = self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last) {
+                while let Some((_, size)) =
+                    self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last)
+                {
                     bytes += size;
                 }
-                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes });
+                self.open
+                    .insert(cut.range.first, OpenCut { cut: *cut, bytes });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
@@ -55,13 +60,14 @@ impl Books {
             }
             Frame::Settled { up_to } => {
                 self.settled_mark = self.settled_mark.max(*up_to);
+                self.settled_since = false;
                 self.unsettled = self.unsettled.split_off(&up_to.saturating_add(1));
             }
         }
     }
 
     pub(super) fn settle(&mut self, seq: u64) {
-        self.unsettled.remove(&seq);
+        self.settled_since |= self.unsettled.remove(&seq).is_some();
     }
 
     /// Every end up to this number is settled.
@@ -72,12 +78,15 @@ impl Books {
 
     /// A settle mark that says more than the newest one in the log.
     pub(super) fn settle_mark_due(&self) -> Option<u64> {
-        Some(self.settled_up_to()).filter(|up_to| *up_to > self.settled_mark && self.last_end > self.settled_mark)
+        Some(self.settled_up_to()).filter(|up_to| self.settled_since && *up_to > self.settled_mark)
     }
 
     /// Every record up to this number is delivered.
     pub(super) fn delivered_up_to(&self) -> u64 {
-        self.open.keys().next().map_or(self.cut_up_to, |first| first - 1)
+        self.open
+            .keys()
+            .next()
+            .map_or(self.cut_up_to, |first| first - 1)
     }
 
     pub(super) fn cut_up_to(&self) -> u64 {
@@ -98,7 +107,10 @@ impl Books {
     }
 
     pub(super) fn ends(&self) -> Vec<(u64, End)> {
-        self.unsettled.iter().map(|(seq, end)| (*seq, *end)).collect()
+        self.unsettled
+            .iter()
+            .map(|(seq, end)| (*seq, *end))
+            .collect()
     }
 
     pub(super) fn undelivered_bytes(&self) -> u64 {

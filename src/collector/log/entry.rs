@@ -52,6 +52,17 @@ impl Entry<'_> {
         }
     }
 
+    /// The same entry with borrowed texts.
+    pub(super) fn by_ref(&self) -> Entry<'_> {
+        match self {
+            Self::Item(text) => Entry::Item(Cow::Borrowed(text)),
+            Self::Request(text) => Entry::Request(Cow::Borrowed(text)),
+            Self::Log(text) => Entry::Log(Cow::Borrowed(text)),
+            Self::Stats(text) => Entry::Stats(Cow::Borrowed(text)),
+            Self::End(end) => Entry::End(*end),
+        }
+    }
+
     /// The entry with texts of its own.
     #[must_use]
     pub fn into_owned(self) -> Entry<'static> {

@@ -54,13 +54,23 @@ impl Header {
         let magic_is_ours = bytes.starts_with(MAGIC);
         let version = bytes.get(4).copied().unwrap_or_default();
         let Some((header, _)) = bytes.split_at_checked(HEADER_BYTES) else {
-            return if magic_is_ours && version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Short };
+            return if magic_is_ours && version > VERSION {
+                HeaderRead::Newer(version)
+            } else {
+                HeaderRead::Short
+            };
         };
         let mut rest = header;
-        let sum_is_right = header.split_last_chunk::<8>().is_some_and(|(data, sum)| xxh3_64(data) == u64::from_le_bytes(*sum));
+        let sum_is_right = header
+            .split_last_chunk::<8>()
+            .is_some_and(|(data, sum)| xxh3_64(data) == u64::from_le_bytes(*sum));
         if sum_is_right && magic_is_ours && version == VERSION {
             let _ = take::<8>(&mut rest);
-            let mut number = || take::<8>(&mut rest).map(u64::from_le_bytes).unwrap_or_default();
+            let mut number = || {
+                take::<8>(&mut rest)
+                    .map(u64::from_le_bytes)
+                    .unwrap_or_default()
+            };
             return HeaderRead::Good(Self {
                 first_seq: number(),
                 after_seq: number(),
@@ -68,7 +78,11 @@ impl Header {
                 log_id: number(),
             });
         }
-        if magic_is_ours && version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Bad }
+        if magic_is_ours && version > VERSION {
+            HeaderRead::Newer(version)
+        } else {
+            HeaderRead::Bad
+        }
     }
 }
 
@@ -124,7 +138,11 @@ impl Head {
             8 => Some(8),
             _ => return None,
         };
-        (length <= MAX_PAYLOAD && expected.is_none_or(|l| l == length)).then_some(Self { length, kind, seq })
+        (length <= MAX_PAYLOAD && expected.is_none_or(|l| l == length)).then_some(Self {
+            length,
+            kind,
+            seq,
+        })
     }
 
     pub(super) fn frame_bytes(&self) -> usize {
@@ -167,7 +185,11 @@ pub(super) fn encode(out: &mut Vec<u8>, seq: u64, frame: &Frame<'_>, last_of_gro
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     out.reserve(payload.len() + FRAME_BYTES);
     out.extend_from_slice(&length.to_le_bytes());
-    out.push(if last_of_group { kind | LAST_OF_GROUP } else { kind });
+    out.push(if last_of_group {
+        kind | LAST_OF_GROUP
+    } else {
+        kind
+    });
     out.extend_from_slice(&seq.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = xxh3_64(out.get(from..).unwrap_or_default());

@@ -84,12 +84,19 @@ impl RecordLog {
     /// [`LogError::Locked`] when another process has it, [`LogError::OtherJob`] and [`LogError::NewerFormat`] when
     /// its segments are not ours (nothing is changed then), [`LogError::Io`] for the rest. Damage is no error: it is
     /// set aside and reported.
-    pub fn open(dir: &Path, job: &JobId, options: LogOptions) -> Result<(Self, Recovered), LogError> {
+    pub fn open(
+        dir: &Path,
+        job: &JobId,
+        options: LogOptions,
+    ) -> Result<(Self, Recovered), LogError> {
         fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
         let lock = lock(dir)?;
         let job_hash = xxh3_64(job.to_string().as_bytes());
         let scan = recover::scan(dir, job_hash)?;
-        let log_id = scan.log_id.filter(|_| scan.report.damaged.is_empty()).unwrap_or(options.log_id);
+        let log_id = scan
+            .log_id
+            .filter(|_| scan.report.damaged.is_empty())
+            .unwrap_or(options.log_id);
         let log = Self {
             dir: dir.to_owned(),
             _lock: lock,
@@ -137,7 +144,7 @@ impl RecordLog {
         self.make_room(size)?;
         let first = self.next_seq;
         for (i, entry) in entries.iter().enumerate() {
-            self.encode(&Frame::Entry(entry.clone()), i == last);
+            self.encode(&Frame::Entry(entry.by_ref()), i == last);
         }
         Ok(SeqRange {
             first,
@@ -215,11 +222,14 @@ impl RecordLog {
         if self.unsynced.active
             && let (Some(file), Some(segment)) = (&self.active, self.segments.back())
         {
-            file.sync_data().map_err(LogError::io("sync", &segment.path))?;
+            file.sync_data()
+                .map_err(LogError::io("sync", &segment.path))?;
         }
         self.unsynced.active = false;
         if self.unsynced.dir {
-            File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", &self.dir))?;
+            File::open(&self.dir)
+                .and_then(|dir| dir.sync_all())
+                .map_err(LogError::io("sync", &self.dir))?;
             self.unsynced.dir = false;
         }
         Ok(())
@@ -242,7 +252,10 @@ impl RecordLog {
     /// Whether a power cut could lose something.
     #[must_use]
     pub fn needs_sync(&self) -> bool {
-        !self.pending.is_empty() || self.unsynced.active || self.unsynced.dir || !self.unsynced.closed.is_empty()
+        !self.pending.is_empty()
+            || self.unsynced.active
+            || self.unsynced.dir
+            || !self.unsynced.closed.is_empty()
     }
 
     /// Reads the entries of a range again. Flushes first.
@@ -303,7 +316,10 @@ impl RecordLog {
         Ok(Recovered {
             ends: self.books.ends(),
             cuts: self.books.cuts(),
-            uncut: self.books.uncut().map(|(first, last)| SeqRange { first, last }),
+            uncut: self
+                .books
+                .uncut()
+                .map(|(first, last)| SeqRange { first, last }),
             ..Recovered::default()
         })
     }
@@ -311,7 +327,11 @@ impl RecordLog {
     /// Bytes of all segments, written or waiting.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum::<u64>() + self.pending.len() as u64
+        self.segments
+            .iter()
+            .map(|segment| segment.bytes)
+            .sum::<u64>()
+            + self.pending.len() as u64
     }
 
     /// Bytes of record text the sink does not have yet.
@@ -326,6 +346,17 @@ impl RecordLog {
         self.next_seq - 1
     }
 
+    /// Makes the next write fail, or work again.
+    #[cfg(test)]
+    pub(super) fn break_file_for_test(&mut self, broken: bool) {
+        let path = self
+            .segments
+            .back()
+            .map(|s| s.path.clone())
+            .unwrap_or_default();
+        self.active = File::options().read(true).write(!broken).open(path).ok();
+    }
+
     fn mark(&mut self, frame: &Frame<'_>) -> Result<(), LogError> {
         self.make_room(64)?;
         self.encode(frame, true);
@@ -335,13 +366,22 @@ impl RecordLog {
     /// Has an open segment with room for a group, or fails and changes nothing.
     fn make_room(&mut self, size: usize) -> Result<(), LogError> {
         if self.stalled {
-            let file = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
+            let file = self
+                .segments
+                .back()
+                .map(|s| s.path.clone())
+                .unwrap_or_default();
             return Err(LogError::Stalled { file });
         }
         let used = self.segments.back().map_or(0, |s| s.bytes) + self.pending.len() as u64;
-        let full = used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
+        let full =
+            used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
         if self.active.is_some() && !full {
-            return if self.pending.len() >= WRITE_AT_BYTES { self.write_pending() } else { Ok(()) };
+            return if self.pending.len() >= WRITE_AT_BYTES {
+                self.write_pending()
+            } else {
+                Ok(())
+            };
         }
         self.write_pending()?;
         let header = Header {
@@ -379,7 +419,8 @@ impl RecordLog {
         };
         // At its place and not at the end: a repetition overwrites what a failed write left behind.
         self.stalled = true;
-        file.write_all_at(&self.pending, segment.bytes).map_err(LogError::io("write", &segment.path))?;
+        file.write_all_at(&self.pending, segment.bytes)
+            .map_err(LogError::io("write", &segment.path))?;
         self.stalled = false;
         segment.bytes += self.pending.len() as u64;
         self.pending.clear();
@@ -398,7 +439,9 @@ fn lock(dir: &Path) -> Result<File, LogError> {
         .map_err(LogError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LogError::Locked { dir: dir.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(LogError::Locked {
+            dir: dir.to_owned(),
+        }),
         Err(TryLockError::Error(source)) => Err(LogError::io("lock", &path)(source)),
     }
 }

@@ -94,12 +94,21 @@ pub(super) fn scan(dir: &Path, job_hash: u64) -> Result<Scan, LogError> {
     let report = &mut scan.report;
     report.ends = scan.books.ends();
     report.cuts = scan.books.cuts();
-    report.uncut = scan.books.uncut().map(|(first, last)| SeqRange { first, last });
+    report.uncut = scan
+        .books
+        .uncut()
+        .map(|(first, last)| SeqRange { first, last });
     Ok(scan)
 }
 
 impl Scan {
-    fn segment(&mut self, first: u64, path: PathBuf, header: HeaderRead, newest: bool) -> Result<(), LogError> {
+    fn segment(
+        &mut self,
+        first: u64,
+        path: PathBuf,
+        header: HeaderRead,
+        newest: bool,
+    ) -> Result<(), LogError> {
         let bytes = fs::read(&path).map_err(LogError::io("read", &path))?;
         let header = match header {
             HeaderRead::Good(header) if header.first_seq == first => header,
@@ -145,6 +154,10 @@ impl Scan {
                 truncate(&segment.path, good)?;
             }
         }
+        if segment.last < segment.first {
+            // Its name is that of the segment that will follow.
+            return fs::remove_file(&segment.path).map_err(LogError::io("remove", &segment.path));
+        }
         self.segments.push(segment);
         Ok(())
     }
@@ -155,7 +168,9 @@ impl Scan {
         let mut at = good;
         let mut expected = segment.first;
         let mut group = Vec::new();
-        while let Some(frame) = frame::decode(bytes.get(at..).unwrap_or_default()).filter(|f| f.seq == expected) {
+        while let Some(frame) =
+            frame::decode(bytes.get(at..).unwrap_or_default()).filter(|f| f.seq == expected)
+        {
             let (size, last) = (frame.size, frame.last_of_group);
             group.push((at as u64, frame));
             at += size;
@@ -214,12 +229,14 @@ enum Tail {
 /// A crash leaves an unfinished frame or rubbish with nothing after it. A complete frame that does not check, or a
 /// good frame further on, is something else.
 fn looks_damaged(rest: &[u8], expected: u64) -> bool {
-    let complete = Head::decode(rest).is_some_and(|head| head.seq == expected && head.frame_bytes() <= rest.len());
+    let complete = Head::decode(rest)
+        .is_some_and(|head| head.seq == expected && head.frame_bytes() <= rest.len());
     let later = expected..=expected + (rest.len() / FRAME_BYTES) as u64 + 1;
     complete
-        || (1..rest.len()).any(|at| {
+        || (0..rest.len()).any(|at| {
             let here = rest.get(at..).unwrap_or_default();
-            Head::decode(here).is_some_and(|head| later.contains(&head.seq)) && frame::decode(here).is_some()
+            Head::decode(here).is_some_and(|head| later.contains(&head.seq))
+                && frame::decode(here).is_some()
         })
 }
 
@@ -236,7 +253,9 @@ fn check_owner(path: &Path, job_hash: u64) -> Result<HeaderRead, LogError> {
             found,
             supported: VERSION,
         }),
-        HeaderRead::Good(header) if header.job_hash != job_hash => Err(LogError::OtherJob { file: file() }),
+        HeaderRead::Good(header) if header.job_hash != job_hash => {
+            Err(LogError::OtherJob { file: file() })
+        }
         read => Ok(read),
     }
 }

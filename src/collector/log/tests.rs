@@ -1,1 +1,426 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod crash;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::time::Instant;
+
 use super::*;
+use crate::apcloudy::JobId;
+
+fn job() -> JobId {
+    JobId::from("job-1")
+}
+
+fn options() -> LogOptions {
+    LogOptions::new(0x1122_3344_5566_7788)
+}
+
+fn open(dir: &Path) -> (RecordLog, Recovered) {
+    RecordLog::open(dir, &job(), options()).unwrap()
+}
+
+fn small(dir: &Path) -> (RecordLog, Recovered) {
+    let options = LogOptions {
+        segment_bytes: 400,
+        ..options()
+    };
+    RecordLog::open(dir, &job(), options).unwrap()
+}
+
+fn end(request: u128) -> Entry<'static> {
+    Entry::End(End {
+        request,
+        attempt: 1,
+        outcome: 2,
+    })
+}
+
+fn item(n: u64) -> Entry<'static> {
+    Entry::Item(format!("{{\"n\": {n}, \"pad\": \"{}\"}}", "x".repeat(60)).into())
+}
+
+fn all(log: &mut RecordLog) -> Vec<(u64, Entry<'static>)> {
+    let range = SeqRange {
+        first: 1,
+        last: u64::MAX,
+    };
+    log.read(range).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn segments(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "log"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn cut(first: u64, last: u64) -> Cut {
+    Cut {
+        id: BatchId::of(&job(), options().log_id, first),
+        range: SeqRange { first, last },
+    }
+}
+
+/// Writes the log of the golden file: one of every kind.
+fn write_golden(dir: &Path) {
+    let (mut log, _) = open(dir);
+    log.append_group(&[
+        Entry::Item("{\"a\": \"\\u0416\"}".into()),
+        Entry::Request("{\"url\": \"u\"}".into()),
+        end(7),
+    ])
+    .unwrap();
+    log.append_group(&[Entry::Log("{\"index\": 0}".into())])
+        .unwrap();
+    log.append_group(&[Entry::Stats("{}".into()), end(u128::MAX)])
+        .unwrap();
+    log.cut(&cut(1, 5)).unwrap();
+    log.delivered(cut(1, 5).id).unwrap();
+    log.mark_settled(3);
+    log.flush_writes().unwrap();
+}
+
+const GOLDEN: &[u8] = include_bytes!("../../../tests/data/spool/v1.log");
+
+#[test]
+fn a_segment_of_version_one_is_written_as_ever() {
+    let dir = TempDir::new().unwrap();
+    write_golden(dir.path());
+    let written = fs::read(&segments(dir.path())[0]).unwrap();
+    assert_eq!(written, GOLDEN);
+}
+
+#[test]
+fn a_segment_of_version_one_reads_as_ever() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("seg-00000000000000000001.log"), GOLDEN).unwrap();
+    let (mut log, recovered) = open(dir.path());
+    assert_eq!(
+        recovered,
+        Recovered {
+            ends: vec![(
+                6,
+                End {
+                    request: u128::MAX,
+                    attempt: 1,
+                    outcome: 2
+                }
+            )],
+            ..Recovered::default()
+        }
+    );
+    assert_eq!(log.undelivered_bytes(), 0);
+    assert_eq!(
+        all(&mut log),
+        [
+            (1, Entry::Item("{\"a\": \"\\u0416\"}".into())),
+            (2, Entry::Request("{\"url\": \"u\"}".into())),
+            (3, end(7)),
+            (4, Entry::Log("{\"index\": 0}".into())),
+            (5, Entry::Stats("{}".into())),
+            (6, end(u128::MAX)),
+        ]
+    );
+}
+
+#[test]
+fn what_was_flushed_is_there_after_the_process_is_gone_and_the_rest_is_not() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, recovered) = open(dir.path());
+    assert_eq!(recovered, Recovered::default());
+    log.append_group(&[item(1), end(1)]).unwrap();
+    log.flush_writes().unwrap();
+    log.append_group(&[item(2), end(2)]).unwrap();
+    drop(log);
+    let (mut log, recovered) = open(dir.path());
+    assert_eq!(recovered.uncut, Some(SeqRange { first: 1, last: 1 }));
+    assert_eq!(
+        recovered.ends,
+        [(
+            2,
+            End {
+                request: 1,
+                attempt: 1,
+                outcome: 2
+            }
+        )]
+    );
+    assert_eq!(all(&mut log), [(1, item(1)), (2, end(1))]);
+    assert_eq!(log.append_group(&[item(3)]).unwrap().first, 3);
+}
+
+#[test]
+fn a_cut_without_delivery_comes_back_with_its_id_and_range() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    for n in 1..=5 {
+        log.append_group(&[item(n)]).unwrap();
+    }
+    log.cut(&cut(1, 2)).unwrap();
+    log.cut(&cut(3, 4)).unwrap();
+    log.delivered(cut(1, 2).id).unwrap();
+    log.flush_writes().unwrap();
+    drop(log);
+    let (log, recovered) = open(dir.path());
+    assert_eq!(recovered.cuts, [cut(3, 4)]);
+    assert_eq!(recovered.uncut, Some(SeqRange { first: 5, last: 5 }));
+    assert_eq!(
+        log.undelivered_bytes(),
+        3 * item(1).record().unwrap().1.len() as u64
+    );
+}
+
+#[test]
+fn a_cut_may_neither_leave_out_nor_invent_records() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1), item(2), item(3)]).unwrap();
+    for (first, last) in [(2, 3), (1, 9), (0, 1), (2, 1)] {
+        assert!(
+            matches!(log.cut(&cut(first, last)), Err(LogError::BadCut { .. })),
+            "{first}-{last}"
+        );
+    }
+    log.cut(&cut(1, 2)).unwrap();
+    assert!(matches!(log.cut(&cut(2, 3)), Err(LogError::BadCut { .. })));
+    assert!(matches!(
+        log.delivered(cut(3, 3).id),
+        Err(LogError::UnknownBatch { .. })
+    ));
+    log.delivered(cut(1, 2).id).unwrap();
+    assert!(matches!(
+        log.delivered(cut(1, 2).id),
+        Err(LogError::UnknownBatch { .. })
+    ));
+}
+
+#[test]
+fn a_segment_goes_only_when_all_of_it_is_delivered_and_settled() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    for n in 1..=8 {
+        log.append_group(&[item(n), end(n.into())]).unwrap();
+    }
+    log.flush_writes().unwrap();
+    let count = segments(dir.path()).len();
+    assert!(count >= 3, "{count}");
+    let size = log.bytes();
+    assert_eq!(log.delete_delivered().unwrap(), 0);
+    log.cut(&cut(1, 15)).unwrap();
+    log.delivered(cut(1, 15).id).unwrap();
+    log.flush_writes().unwrap();
+    assert_eq!(
+        log.delete_delivered().unwrap(),
+        0,
+        "delivered, but no end is settled"
+    );
+    for seq in [2, 4, 6, 8, 10, 12, 14] {
+        log.mark_settled(seq);
+    }
+    let freed = log.delete_delivered().unwrap();
+    assert!(freed > 0 && log.bytes() < size);
+    assert!(segments(dir.path()).len() < count);
+    drop(log);
+    // Ends that were settled without a mark in the log may come back, the open one must.
+    let (_, recovered) = small(dir.path());
+    assert!(recovered.ends.iter().any(|(seq, _)| *seq == 16));
+    assert_eq!((recovered.cuts.len(), recovered.uncut), (0, None));
+    assert!(recovered.damaged.is_empty() && recovered.missing.is_empty());
+}
+
+#[test]
+fn an_undelivered_batch_in_front_keeps_everything_behind_it() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    for n in 1..=8 {
+        log.append_group(&[item(n)]).unwrap();
+    }
+    log.cut(&cut(1, 1)).unwrap();
+    log.cut(&cut(2, 8)).unwrap();
+    log.delivered(cut(2, 8).id).unwrap();
+    log.flush_writes().unwrap();
+    assert_eq!(log.delete_delivered().unwrap(), 0);
+    log.delivered(cut(1, 1).id).unwrap();
+    assert!(log.delete_delivered().unwrap() > 0);
+}
+
+#[test]
+fn a_finished_log_leaves_nothing_and_a_later_run_has_other_batch_ids() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1), end(1)]).unwrap();
+    log.cut(&cut(1, 1)).unwrap();
+    log.delivered(cut(1, 1).id).unwrap();
+    log.mark_settled(2);
+    let first_id = log.log_id();
+    assert_eq!(log.close().unwrap(), Recovered::default());
+    assert!(segments(dir.path()).is_empty());
+    let (log, _) = RecordLog::open(dir.path(), &job(), LogOptions::new(99)).unwrap();
+    assert_ne!(
+        BatchId::of(&job(), first_id, 1),
+        BatchId::of(&job(), log.log_id(), 1)
+    );
+}
+
+#[test]
+fn a_closed_log_with_leftovers_names_them_and_keeps_its_id() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1), item(2), end(1)]).unwrap();
+    log.cut(&cut(1, 1)).unwrap();
+    log.mark_settled(3);
+    let left = log.close().unwrap();
+    assert_eq!(left.cuts, [cut(1, 1)]);
+    assert_eq!(left.uncut, Some(SeqRange { first: 2, last: 2 }));
+    let (log, recovered) = RecordLog::open(dir.path(), &job(), LogOptions::new(99)).unwrap();
+    assert_eq!(recovered, left);
+    assert_eq!(log.log_id(), options().log_id);
+}
+
+#[test]
+fn two_processes_and_two_jobs_cannot_share_a_directory() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1)]).unwrap();
+    log.flush_writes().unwrap();
+    let second = RecordLog::open(dir.path(), &job(), options()).unwrap_err();
+    assert!(matches!(second, LogError::Locked { .. }), "{second}");
+    drop(log);
+    let other = RecordLog::open(dir.path(), &JobId::from("job-2"), options()).unwrap_err();
+    assert!(matches!(other, LogError::OtherJob { .. }), "{other}");
+    assert!(other.to_string().contains("seg-00000000000000000001.log"));
+}
+
+#[test]
+fn a_newer_version_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.path().join("seg-00000000000000000001.log");
+    let mut newer = GOLDEN.to_vec();
+    newer[4] = 2;
+    fs::write(&file, &newer).unwrap();
+    let error = RecordLog::open(dir.path(), &job(), options()).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            LogError::NewerFormat {
+                found: 2,
+                supported: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(fs::read(&file).unwrap(), newer);
+}
+
+#[test]
+fn damage_in_the_middle_is_reported_and_set_aside_whole() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    let mut offsets = Vec::new();
+    for n in 1..=4 {
+        log.append_group(&[item(n)]).unwrap();
+        log.flush_writes().unwrap();
+        offsets.push(log.bytes());
+    }
+    drop(log);
+    let file = segments(dir.path())[0].clone();
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[offsets[1] as usize + 30] ^= 1;
+    fs::write(&file, &bytes).unwrap();
+
+    let (mut log, recovered) = open(dir.path());
+    let set_aside = dir.path().join("seg-00000000000000000001.log.damaged");
+    assert_eq!(
+        recovered.damaged,
+        [Damage {
+            file: file.clone(),
+            offset: offsets[1],
+            bytes: bytes.len() as u64 - offsets[1],
+            set_aside: set_aside.clone(),
+        }]
+    );
+    assert_eq!(fs::read(&set_aside).unwrap(), bytes);
+    assert_eq!(all(&mut log), [(1, item(1)), (2, item(2))]);
+    // Numbers 3 and 4 may be known to the sink: they are not used again.
+    assert!(log.append_group(&[item(5)]).unwrap().first > 4);
+    log.flush_writes().unwrap();
+    drop(log);
+    let (_, recovered) = open(dir.path());
+    assert_eq!((recovered.damaged, recovered.missing), (vec![], vec![]));
+    assert_eq!(recovered.set_aside, [set_aside]);
+}
+
+#[test]
+fn a_segment_that_vanished_is_named() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    for n in 1..=9 {
+        log.append_group(&[item(n)]).unwrap();
+    }
+    log.flush_writes().unwrap();
+    drop(log);
+    let paths = segments(dir.path());
+    assert!(paths.len() >= 3);
+    fs::remove_file(&paths[1]).unwrap();
+    let (_, recovered) = small(dir.path());
+    assert_eq!(recovered.missing.len(), 1);
+    assert_eq!(recovered.missing[0].after, 3);
+}
+
+#[test]
+fn a_failed_write_stops_appending_until_a_flush_succeeds() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    log.append_group(&[item(1)]).unwrap();
+    log.flush_writes().unwrap();
+    log.append_group(&[item(2)]).unwrap();
+    log.break_file_for_test(true);
+    assert!(matches!(
+        log.flush_writes(),
+        Err(LogError::Io { what: "write", .. })
+    ));
+    assert!(matches!(
+        log.append_group(&[item(3)]),
+        Err(LogError::Stalled { .. })
+    ));
+    log.break_file_for_test(false);
+    log.flush_writes().unwrap();
+    log.append_group(&[item(3)]).unwrap();
+    log.flush_writes().unwrap();
+    drop(log);
+    let (mut log, recovered) = small(dir.path());
+    assert_eq!(recovered.uncut, Some(SeqRange { first: 1, last: 3 }));
+    assert_eq!(all(&mut log).len(), 3);
+}
+
+#[test]
+fn syncs_are_due_only_when_something_waits_and_time_has_passed() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    let start = Instant::now();
+    assert!(!log.sync_if_due(start).unwrap());
+    log.append_group(&[item(1)]).unwrap();
+    assert!(log.sync_if_due(start).unwrap());
+    assert!(!log.needs_sync());
+    log.append_group(&[item(2)]).unwrap();
+    assert!(!log.sync_if_due(start + Duration::from_millis(99)).unwrap());
+    assert!(log.needs_sync());
+    assert!(log.sync_if_due(start + Duration::from_millis(100)).unwrap());
+}
+
+#[test]
+fn empty_groups_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    assert!(matches!(log.append_group(&[]), Err(LogError::EmptyGroup)));
+    assert!(segments(dir.path()).is_empty());
+}

@@ -1,0 +1,526 @@
+//! The embedded sink: batches in a local SQLite file.
+//!
+//! A batch is one row, its id the key, its body stored as it would be sent: storing is nearly free, and the views
+//! `items`, `requests`, `logs` and `stats` answer in SQL by taking the JSON apart when asked. Several processes may
+//! write one file. Nothing is ever deleted here.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use super::webhook::{Delivery, SinkError, Webhook};
+use crate::apcloudy::JobId;
+use crate::collector::batch::Batch;
+
+/// The schema this program writes, in `PRAGMA user_version`.
+const SCHEMA_VERSION: i64 = 1;
+/// How long a statement waits for another process's write.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = include_str!("schema.sql");
+
+/// Why the job store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file is not a database, or a damaged one.
+    #[error(
+        "{path} is not a readable job store ({source}); move it away and start again: a new one is made, and what was not yet delivered is still in the spool"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// The file was written by a newer program.
+    #[error(
+        "{path} has schema version {found}, this program knows up to {supported}; use a newer program or another file"
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version known here.
+        supported: i64,
+    },
+    /// The file is a database of something else.
+    #[error("{path} is an SQLite database but no job store; choose another file")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The directory cannot be made.
+    #[error("cannot create {path}: {source}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Anything else SQLite reports.
+    #[error("cannot {what} {path}: {source}")]
+    Sqlite {
+        /// The operation, as an infinitive.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+}
+
+/// A local store of jobs and their batches.
+#[derive(Debug)]
+pub struct JobStore {
+    path: PathBuf,
+    pub(super) connection: Connection,
+}
+
+impl JobStore {
+    /// Opens the store, or makes it with its directory.
+    ///
+    /// # Errors
+    /// [`StoreError`] names the file and what to do.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(|source| StoreError::Directory {
+                path: dir.to_owned(),
+                source,
+            })?;
+        }
+        let explain = |what| move |source| explain(what, path, source);
+        let mut connection = Connection::open(path).map_err(explain("open"))?;
+        connection
+            .busy_timeout(BUSY_TIMEOUT)
+            .map_err(explain("open"))?;
+        // Before anything is written: a newer or foreign file stays as it is.
+        let snapshot = connection.transaction().map_err(explain("read"))?;
+        version(&snapshot, path)?;
+        drop(snapshot);
+        use_wal(&connection).map_err(explain("open"))?;
+        connection
+            .pragma_update(None, "synchronous", "NORMAL")
+            .map_err(explain("open"))?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(explain("open"))?;
+        if version(&transaction, path)? == 0 {
+            transaction
+                .execute_batch(SCHEMA)
+                .map_err(explain("create tables in"))?;
+        }
+        transaction.commit().map_err(explain("create tables in"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection,
+        })
+    }
+
+    /// Where the store lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Notes the start of a job; a job that starts again keeps its row. `at` is a time in RFC 3339.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn job_started(&self, job: &JobId, spider: &str, at: &str) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO jobs (id, spider, started) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (id) DO UPDATE SET spider = ?2, finished = NULL, finish_reason = NULL",
+            )
+            .and_then(|mut insert| insert.execute((job.to_string(), spider, at)))
+            .map(|_| ())
+            .map_err(|source| self.explain("write to", source))
+    }
+
+    /// Notes the end of a job. `at` is a time in RFC 3339.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn job_finished(&self, job: &JobId, at: &str, reason: &str) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached("UPDATE jobs SET finished = ?2, finish_reason = ?3 WHERE id = ?1")
+            .and_then(|mut update| update.execute((job.to_string(), at, reason)))
+            .map(|_| ())
+            .map_err(|source| self.explain("write to", source))
+    }
+
+    pub(super) fn explain(&self, what: &'static str, source: rusqlite::Error) -> StoreError {
+        explain(what, &self.path, source)
+    }
+
+    /// Keeps a body under its id; one that is there already is left as it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn store(&self, id: &str, job: &JobId, body: &str) -> Result<Delivery, StoreError> {
+        let rows = self
+            .insert(id, job, body)
+            .map_err(|source| self.explain("write to", source))?;
+        Ok(delivery(rows))
+    }
+
+    fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
+        self.connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
+                 VALUES (?1, ?2, ?3, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?4, ?5)",
+            )?
+            .execute((
+                id,
+                job.to_string(),
+                job.to_json(),
+                i64::try_from(body.len()).unwrap_or(i64::MAX),
+                body,
+            ))
+    }
+
+    fn sink_error(&self, source: rusqlite::Error) -> SinkError {
+        let code = source.sqlite_error_code();
+        let why = self.explain("write to", source).to_string();
+        match code {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ReadOnly) => {
+                SinkError::Fatal { why }
+            }
+            Some(ErrorCode::TooBig) => SinkError::Reject { why },
+            Some(ErrorCode::DiskFull) => SinkError::Retry {
+                after: Some(Duration::from_secs(5)),
+                why,
+            },
+            _ => SinkError::Retry { after: None, why },
+        }
+    }
+}
+
+impl Webhook for JobStore {
+    fn deliver(&mut self, batch: &Batch) -> Result<Delivery, SinkError> {
+        self.insert(&batch.id.to_string(), &batch.job, &batch.body)
+            .map(delivery)
+            .map_err(|source| self.sink_error(source))
+    }
+}
+
+fn delivery(rows: usize) -> Delivery {
+    if rows == 0 {
+        Delivery::AlreadyHad
+    } else {
+        Delivery::Delivered
+    }
+}
+
+fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Damaged { path, source }
+        }
+        _ => StoreError::Sqlite { what, path, source },
+    }
+}
+
+/// The schema version; 0 for a new file. Anything that is not ours is an error. Asked within a transaction, so that
+/// another process making its tables is seen before or after and not in between.
+fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+    let read = |sql| {
+        connection
+            .query_row(sql, (), |row| row.get::<_, i64>(0))
+            .map_err(|source| explain("read", path, source))
+    };
+    let found = read("PRAGMA user_version")?;
+    let has_batches = read("SELECT count(*) FROM sqlite_schema WHERE name = 'batches'")? > 0;
+    let is_empty = read("SELECT count(*) FROM sqlite_schema")? == 0;
+    if is_empty && found == 0 {
+        return Ok(0);
+    }
+    if !has_batches || found < 1 {
+        return Err(StoreError::Foreign {
+            path: path.to_owned(),
+        });
+    }
+    if found > SCHEMA_VERSION {
+        return Err(StoreError::Newer {
+            path: path.to_owned(),
+            found,
+            supported: SCHEMA_VERSION,
+        });
+    }
+    Ok(found)
+}
+
+/// Switching to WAL does not wait for other connections that do the same at this moment, so it is repeated.
+fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
+    let until = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && Instant::now() < until =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::apcloudy::{BodyBuilder, JobId, RecordKind};
+    use crate::collector::batch::{Batch, Counts};
+    use crate::collector::log::{BatchId, SeqRange};
+
+    /// The batch of a job that starts at a number: one item, one good and one failed request, one log line.
+    pub(crate) fn batch(job: i64, first: u64) -> Batch {
+        let job = JobId::from(job);
+        let mut body = BodyBuilder::new();
+        body.push(
+            RecordKind::Item,
+            &format!("{{\"title\": \"\\u0416\", \"n\": {first}, \"_ts\": 1700000000}}"),
+        );
+        for (status, error, success) in [
+            (200, "null", true),
+            (0, "\"DownloadTimeoutError: slow\"", false),
+        ] {
+            body.push(
+                RecordKind::Request,
+                &format!("{{\"url\": \"http://h/{first}/{status}\", \"parent_url\": null, \"method\": \"GET\", \"status_code\": {status}, \"response_time\": 0.5, \"fingerprint\": \"ab\", \"error\": {error}, \"success\": {success}}}"),
+            );
+        }
+        body.push(RecordKind::Log, "{\"time\": \"2026-11-30 16:50:47\", \"level\": \"INFO\", \"logger\": \"a.b\", \"message\": \"m\", \"exception\": null, \"index\": 4}");
+        Batch {
+            id: BatchId::of(&job, 1, first),
+            range: SeqRange { first, last: first },
+            counts: Counts {
+                requests: 2,
+                items: 1,
+                logs: 1,
+                stats: 0,
+            },
+            body: body.finish(&job),
+            job,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use std::fs;
+
+    use rusqlite::types::FromSql;
+    use tempfile::TempDir;
+
+    use super::testing::batch;
+    use super::*;
+
+    fn store(dir: &TempDir) -> JobStore {
+        JobStore::open(&dir.path().join("deep/.dragline/jobs.db")).unwrap()
+    }
+
+    fn ask<T: FromSql>(store: &JobStore, sql: &str) -> T {
+        store
+            .connection
+            .query_row(sql, (), |row| row.get(0))
+            .unwrap()
+    }
+
+    #[test]
+    fn views_answer_in_sql() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        for first in [1, 5] {
+            assert_eq!(store.deliver(&batch(7, first)), Ok(Delivery::Delivered));
+        }
+        let mut closing = batch(7, 9);
+        closing.body = closing.body.replace(
+            "]}}",
+            "], \"stats\": {\"downloader/request_count\": 4, \"finish_reason\": \"finished\"}}}",
+        );
+        store.deliver(&closing).unwrap();
+        for (sql, expected) in [
+            ("SELECT count(*) FROM items WHERE job_id = '7'", 3),
+            ("SELECT sum(record ->> 'n') FROM items", 15),
+            ("SELECT count(*) FROM requests WHERE success", 3),
+            (
+                "SELECT count(*) FROM requests WHERE status_code = 0 AND error LIKE 'DownloadTimeout%'",
+                3,
+            ),
+            (
+                "SELECT count(*) FROM requests WHERE parent_url IS NULL AND n IN (0, 1)",
+                6,
+            ),
+            (
+                "SELECT max(log_index) FROM logs WHERE logger = 'a.b' AND exception IS NULL",
+                4,
+            ),
+            (
+                "SELECT value FROM stats WHERE name = 'downloader/request_count'",
+                4,
+            ),
+            (
+                "SELECT count(*) FROM batches WHERE job = '7' AND bytes = length(body)",
+                3,
+            ),
+        ] {
+            assert_eq!(ask::<i64>(&store, sql), expected, "{sql}");
+        }
+        let body: String = ask(&store, "SELECT body FROM batches ORDER BY rowid LIMIT 1");
+        assert_eq!(body, batch(7, 1).body);
+        let title: String = ask(&store, "SELECT record ->> 'title' FROM items LIMIT 1");
+        assert_eq!(title, "Ж");
+        let received: String = ask(&store, "SELECT received_at FROM batches LIMIT 1");
+        assert!(received.parse::<jiff::Timestamp>().is_ok(), "{received}");
+        assert_eq!(ask::<String>(&store, "PRAGMA journal_mode"), "wal");
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_costs_only_itself() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        let job = JobId::from(7);
+        store
+            .store("garbage", &job, "{\"data\": {\"items\": [")
+            .unwrap();
+        let loose = r#"{"job_id": 7, "data": {"requests": [], "items": [{"x": NaN, "y": -Infinity}], "logs": []}}"#;
+        assert_eq!(
+            store.store("loose", &job, loose).unwrap(),
+            Delivery::Delivered
+        );
+        assert_eq!(
+            store.store("loose", &job, "{}").unwrap(),
+            Delivery::AlreadyHad
+        );
+        store.deliver(&batch(7, 1)).unwrap();
+        assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 2);
+        let summary = store.summary(&job, 3).unwrap();
+        assert_eq!(
+            (summary.batches, summary.items, summary.requests),
+            (3, 2, 2)
+        );
+        assert_eq!(store.first_items(&job, 9).unwrap().len(), 2);
+        assert_eq!(store.stats(&job).unwrap(), None);
+    }
+
+    #[test]
+    fn a_repeated_batch_is_already_there_also_after_reopening() {
+        let dir = TempDir::new().unwrap();
+        let mut first = store(&dir);
+        assert_eq!(first.deliver(&batch(7, 1)), Ok(Delivery::Delivered));
+        assert_eq!(first.deliver(&batch(7, 1)), Ok(Delivery::AlreadyHad));
+        drop(first);
+        let mut again = store(&dir);
+        assert_eq!(again.deliver(&batch(7, 1)), Ok(Delivery::AlreadyHad));
+        assert_eq!(again.deliver(&batch(8, 1)), Ok(Delivery::Delivered));
+        assert_eq!(ask::<i64>(&again, "SELECT count(*) FROM batches"), 2);
+    }
+
+    #[test]
+    fn a_newer_schema_is_named_and_left_alone() {
+        let dir = TempDir::new().unwrap();
+        let old = store(&dir);
+        let path = old.path().to_owned();
+        old.connection
+            .pragma_update(None, "user_version", 2)
+            .unwrap();
+        drop(old);
+        let error = JobStore::open(&path).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                StoreError::Newer {
+                    found: 2,
+                    supported: 1,
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        assert!(error.to_string().contains("jobs.db"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_with_what_to_do() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("jobs.db");
+        fs::write(
+            &path,
+            "this is no database, but long enough to be looked at".repeat(50),
+        )
+        .unwrap();
+        let error = JobStore::open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("jobs.db") && error.contains("move it away"),
+            "{error}"
+        );
+
+        let path = dir.path().join("torn.db");
+        let mut store = JobStore::open(&path).unwrap();
+        for first in 0..200 {
+            store.deliver(&batch(7, first)).unwrap();
+        }
+        drop(store);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[4096..middle].fill(0xAA);
+        fs::write(&path, bytes).unwrap();
+        let outcome = JobStore::open(&path).map(|mut store| store.deliver(&batch(7, 1)));
+        let text = match outcome {
+            Err(error) => error.to_string(),
+            Ok(Err(error @ SinkError::Fatal { .. })) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(
+            text.contains("torn.db") && text.contains("move it away"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_database_of_something_else_is_not_touched() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("other.db");
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch("CREATE TABLE t (a)").unwrap();
+        drop(other);
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(
+            JobStore::open(&path),
+            Err(StoreError::Foreign { .. })
+        ));
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn several_writers_share_a_file_and_none_loses_a_batch() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("jobs.db");
+        let writers: Vec<_> = (0..4)
+            .map(|job| {
+                let path = path.clone();
+                std::thread::spawn(move || {
+                    let mut store = JobStore::open(&path).unwrap();
+                    for first in 0..50 {
+                        assert_eq!(store.deliver(&batch(job, first)), Ok(Delivery::Delivered));
+                    }
+                })
+            })
+            .collect();
+        for writer in writers {
+            writer.join().unwrap();
+        }
+        let store = JobStore::open(&path).unwrap();
+        assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 200);
+        assert_eq!(
+            ask::<i64>(&store, "SELECT count(DISTINCT job_id) FROM batches"),
+            4
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Questions to the job store: what the summary of a run and the job lists show.
+
+use rusqlite::{OptionalExtension as _, Row};
+
+use super::store::{JobStore, StoreError};
+use crate::apcloudy::JobId;
+
+/// What a job brought in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobSummary {
+    /// Batches stored.
+    pub batches: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// Items.
+    pub items: u64,
+    /// Request records.
+    pub requests: u64,
+    /// Request records without a status of 200 to 299.
+    pub failed_requests: u64,
+    /// The most frequent errors first.
+    pub top_errors: Vec<TopError>,
+}
+
+/// One kind of failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopError {
+    /// The error's class, or `HTTP <status>`.
+    pub error: String,
+    /// How often it happened.
+    pub count: u64,
+    /// A URL it happened to.
+    pub example_url: String,
+    /// What was said there; none for a status.
+    pub example_text: Option<String>,
+}
+
+/// One job as it was noted at its start and end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRow {
+    /// Its id as text.
+    pub id: String,
+    /// The spider's name.
+    pub spider: String,
+    /// RFC 3339.
+    pub started: String,
+    /// RFC 3339; none while it runs or when it was killed.
+    pub finished: Option<String>,
+    /// Why it ended.
+    pub finish_reason: Option<String>,
+}
+
+impl JobStore {
+    /// Counts what is stored for a job, with its most frequent errors, at most `errors` of them.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn summary(&self, job: &JobId, errors: u32) -> Result<JobSummary, StoreError> {
+        self.ask_summary(&job.to_string(), errors)
+            .map_err(|source| self.explain("read", source))
+    }
+
+    /// The first `n` items of a job as JSON text, in the order they came.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn first_items(&self, job: &JobId, n: u32) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT record FROM items WHERE job_id = ?1 ORDER BY arrival, n LIMIT ?2";
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut query| {
+                query
+                    .query_map((job.to_string(), n), |row| row.get(0))?
+                    .collect()
+            })
+            .map_err(|source| self.explain("read", source))
+    }
+
+    /// The stats of a job as JSON text, once it closed.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn stats(&self, job: &JobId) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT body -> '$.data.stats' AS stats FROM bodies
+                   WHERE job_id = ?1 AND stats IS NOT NULL ORDER BY arrival DESC LIMIT 1";
+        self.connection
+            .query_row(sql, [job.to_string()], |row| row.get(0))
+            .optional()
+            .map_err(|source| self.explain("read", source))
+    }
+
+    /// All jobs, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn jobs(&self) -> Result<Vec<JobRow>, StoreError> {
+        let sql =
+            "SELECT id, spider, started, finished, finish_reason FROM jobs ORDER BY rowid DESC";
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut query| query.query_map((), job_row)?.collect())
+            .map_err(|source| self.explain("read", source))
+    }
+
+    fn ask_summary(&self, job: &str, errors: u32) -> rusqlite::Result<JobSummary> {
+        let mut summary = self.connection.query_row(
+            "SELECT count(*), coalesce(sum(bytes), 0),
+                    coalesce(sum(json_array_length(body, '$.data.items')), 0),
+                    coalesce(sum(json_array_length(body, '$.data.requests')), 0)
+             FROM bodies WHERE job_id = ?1",
+            [job],
+            |row| {
+                Ok(JobSummary {
+                    batches: number(row, 0)?,
+                    bytes: number(row, 1)?,
+                    items: number(row, 2)?,
+                    requests: number(row, 3)?,
+                    ..JobSummary::default()
+                })
+            },
+        )?;
+        summary.failed_requests = self.connection.query_row(
+            "SELECT count(*) FROM requests WHERE job_id = ?1 AND NOT success",
+            [job],
+            |row| number(row, 0),
+        )?;
+        // Messages carry URLs and numbers; the class before the colon is what repeats. Beside min(), a plain
+        // column comes from the same row.
+        summary.top_errors = self
+            .connection
+            .prepare_cached(
+                "SELECT CASE WHEN error IS NULL THEN 'HTTP ' || status_code
+                             ELSE substr(error, 1, instr(error || ':', ':') - 1) END AS class,
+                        count(*) AS times, min(url), error
+                 FROM requests WHERE job_id = ?1 AND NOT success
+                 GROUP BY class ORDER BY times DESC, class LIMIT ?2",
+            )?
+            .query_map((job, errors), |row| {
+                Ok(TopError {
+                    error: row.get(0)?,
+                    count: number(row, 1)?,
+                    example_url: row.get(2)?,
+                    example_text: row.get(3)?,
+                })
+            })?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(summary)
+    }
+}
+
+/// SQLite has signed numbers only; none of these is ever negative.
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get(column).map(i64::unsigned_abs)
+}
+
+fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+    Ok(JobRow {
+        id: row.get(0)?,
+        spider: row.get(1)?,
+        started: row.get(2)?,
+        finished: row.get(3)?,
+        finish_reason: row.get(4)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::courier::Webhook as _;
+    use crate::courier::store::testing::batch;
+
+    #[test]
+    fn a_summary_counts_one_job_and_groups_its_errors() {
+        let dir = TempDir::new().unwrap();
+        let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        let job = JobId::from(7);
+        assert_eq!(store.summary(&job, 5).unwrap(), JobSummary::default());
+        for first in [1, 2] {
+            store.deliver(&batch(7, first)).unwrap();
+        }
+        let mut missing = batch(7, 3);
+        missing.body = missing
+            .body
+            .replace("\"DownloadTimeoutError: slow\"", "null")
+            .replace(": 0,", ": 404,");
+        store.deliver(&missing).unwrap();
+        store.deliver(&batch(8, 1)).unwrap();
+        let summary = store.summary(&job, 5).unwrap();
+        assert_eq!(
+            (
+                summary.batches,
+                summary.items,
+                summary.requests,
+                summary.failed_requests
+            ),
+            (3, 3, 6, 3)
+        );
+        assert_eq!(
+            summary.top_errors,
+            [
+                TopError {
+                    error: "DownloadTimeoutError".into(),
+                    count: 2,
+                    example_url: "http://h/1/0".into(),
+                    example_text: Some("DownloadTimeoutError: slow".into()),
+                },
+                TopError {
+                    error: "HTTP 404".into(),
+                    count: 1,
+                    example_url: "http://h/3/0".into(),
+                    example_text: None,
+                },
+            ]
+        );
+        assert_eq!(store.summary(&job, 1).unwrap().top_errors.len(), 1);
+    }
+
+    #[test]
+    fn first_items_come_in_their_order() {
+        let dir = TempDir::new().unwrap();
+        let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        for first in [5, 1, 3] {
+            store.deliver(&batch(7, first)).unwrap();
+        }
+        let items = store.first_items(&JobId::from(7), 2).unwrap();
+        let numbers: Vec<_> = items
+            .iter()
+            .map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap()["n"].clone())
+            .collect();
+        assert_eq!(numbers, [5, 1]);
+        assert_eq!(store.stats(&JobId::from(7)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_job_is_listed_with_its_end_and_keeps_its_row_when_it_goes_on() {
+        let dir = TempDir::new().unwrap();
+        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        store
+            .job_started(&JobId::from("a"), "shop", "2026-11-30T10:00:00Z")
+            .unwrap();
+        store
+            .job_finished(&JobId::from("a"), "2026-11-30T10:05:00Z", "shutdown")
+            .unwrap();
+        store
+            .job_started(&JobId::from("b"), "news", "2026-11-30T11:00:00Z")
+            .unwrap();
+        let jobs = store.jobs().unwrap();
+        assert_eq!(
+            (jobs[0].id.as_str(), jobs[0].finished.as_deref()),
+            ("b", None)
+        );
+        assert_eq!(jobs[1].finish_reason.as_deref(), Some("shutdown"));
+        store
+            .job_started(&JobId::from("a"), "shop", "2026-11-30T12:00:00Z")
+            .unwrap();
+        let again = store.jobs().unwrap().pop().unwrap();
+        assert_eq!(
+            (again.started.as_str(), again.finished),
+            ("2026-11-30T10:00:00Z", None)
+        );
+    }
+}
