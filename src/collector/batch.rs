@@ -463,4 +463,36 @@ mod tests {
             assert_eq!(Some(read), cut.into_batch(&job));
         }
     }
+
+    #[test]
+    fn a_restart_sends_the_same_batches_under_the_same_ids() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = JobId::from(7);
+        let now = Instant::now();
+        let (mut log, _) = RecordLog::open(dir.path(), &job, LogOptions::new(1)).unwrap();
+        let mut before = batcher(4, 1 << 20);
+        let mut sent = Vec::new();
+        for n in 0..6 {
+            let group = [item(n), end()];
+            let range = log.append_group(&group).unwrap();
+            for (seq, entry) in (range.first..).zip(&group) {
+                before.add(seq, entry, now, &mut sent);
+            }
+        }
+        let sent = sent.pop().unwrap();
+        log.cut(&sent.cut).unwrap();
+        log.flush_writes().unwrap();
+        drop(log);
+
+        let (mut log, recovered) = RecordLog::open(dir.path(), &job, LogOptions::new(2)).unwrap();
+        assert_eq!(recovered.cuts, [sent.cut]);
+        let again = Batch::read(&job, sent.cut, log.read(sent.cut.range).unwrap()).unwrap();
+        assert_eq!(Some(again), sent.into_batch(&job));
+        let mut after = Batcher::new(job.clone(), log.log_id(), batcher(4, 1 << 20).limits);
+        for entry in log.read(recovered.uncut.unwrap()).unwrap() {
+            let (seq, entry) = entry.unwrap();
+            after.add(seq, &entry, now, &mut Vec::new());
+        }
+        assert_eq!(after.close(), before.close());
+    }
 }

@@ -140,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::courier::store::testing::batch;
+    use crate::courier::testing::batch;
 
     #[test]
     fn a_script_is_followed_and_then_everything_passes() {

@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::courier::Webhook as _;
-    use crate::courier::store::testing::batch;
+    use crate::courier::testing::batch;
 
     #[test]
     fn a_summary_counts_one_job_and_groups_its_errors() {

@@ -54,11 +54,7 @@ impl Header {
         let magic_is_ours = bytes.starts_with(MAGIC);
         let version = bytes.get(4).copied().unwrap_or_default();
         let Some((header, _)) = bytes.split_at_checked(HEADER_BYTES) else {
-            return if magic_is_ours && version > VERSION {
-                HeaderRead::Newer(version)
-            } else {
-                HeaderRead::Short
-            };
+            return HeaderRead::Short;
         };
         let mut rest = header;
         let sum_is_right = header

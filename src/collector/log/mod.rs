@@ -11,9 +11,10 @@
 //! ```
 //!
 //! `after_seq` is the last number before this segment, which makes a segment that vanished visible. `length` counts
-//! the payload; a checksum covers everything before it in its header or frame. Bit 7 of `kind` marks the last frame
-//! of a group: frames after the last marked one never happened. Numbers rise by one from frame to frame; between
-//! segments they may jump, because a number that could have been used before a crash is not given out again.
+//! the payload; a checksum covers everything before it in its header or frame. No version will have a shorter
+//! header. Bit 7 of `kind` marks the last frame of a group: frames after the last marked one never happened. Numbers
+//! rise by one from frame to frame; between segments they may jump, because a number that could have been used
+//! before a crash is not given out again.
 //!
 //! | kind | payload |
 //! | --- | --- |
@@ -26,6 +27,10 @@
 //! `log_id` is drawn when the directory is new, and again after damage. It is part of every batch id, so that a
 //! second run of a job with an empty directory never repeats the ids of the first, and records whose cut was lost
 //! never travel under an id the sink may know with other content.
+//!
+//! After a restart: settle [`Recovered::ends`] in the frontier; send each of [`Recovered::cuts`] again as it was cut
+//! ([`RecordLog::read`] gives its records); give the records of [`Recovered::uncut`] to a new batcher. Numbers that
+//! might have been used are never used again.
 
 mod books;
 mod entry;

@@ -212,7 +212,8 @@ impl RecordLog {
     /// Flushes and makes everything survive a power cut.
     ///
     /// # Errors
-    /// [`LogError::Io`]; what was not synced stays due.
+    /// [`LogError::Io`]; what was not synced stays due. A system may forget what it failed to sync, so a repetition
+    /// that succeeds promises nothing about a power cut: say so and go on, the records survive the process.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.flush_writes()?;
         while let Some((path, file)) = self.unsynced.closed.last() {
@@ -278,24 +279,12 @@ impl RecordLog {
     }
 
     /// Removes the oldest segments as long as every record in them is delivered and every end settled. Gives the
-    /// number of bytes freed. The segment being written stays.
+    /// number of bytes freed. The newest segment stays: it carries the numbering on.
     ///
     /// # Errors
     /// [`LogError::Io`]; the segment stays and is tried again.
     pub fn delete_delivered(&mut self) -> Result<u64, LogError> {
-        let (delivered, settled) = (self.books.delivered_up_to(), self.books.settled_up_to());
-        let keep = usize::from(self.active.is_some());
-        let mut freed = 0;
-        while self.segments.len() > keep
-            && let Some(oldest) = self.segments.front()
-            && oldest.is_done(delivered, settled)
-        {
-            fs::remove_file(&oldest.path).map_err(LogError::io("remove", &oldest.path))?;
-            freed += oldest.bytes;
-            self.segments.pop_front();
-            self.unsynced.dir = true;
-        }
-        Ok(freed)
+        self.delete_but(1)
     }
 
     /// Ends the log: syncs, and removes every segment when nothing in them is needed. Tells what is left.
@@ -311,7 +300,7 @@ impl RecordLog {
         self.sync()?;
         if self.books.is_clear() {
             self.active = None;
-            self.delete_delivered()?;
+            self.delete_but(0)?;
         }
         Ok(Recovered {
             ends: self.books.ends(),
@@ -355,6 +344,21 @@ impl RecordLog {
             .map(|s| s.path.clone())
             .unwrap_or_default();
         self.active = File::options().read(true).write(!broken).open(path).ok();
+    }
+
+    fn delete_but(&mut self, keep: usize) -> Result<u64, LogError> {
+        let (delivered, settled) = (self.books.delivered_up_to(), self.books.settled_up_to());
+        let mut freed = 0;
+        while self.segments.len() > keep
+            && let Some(oldest) = self.segments.front()
+            && oldest.is_done(delivered, settled)
+        {
+            fs::remove_file(&oldest.path).map_err(LogError::io("remove", &oldest.path))?;
+            freed += oldest.bytes;
+            self.segments.pop_front();
+            self.unsynced.dir = true;
+        }
+        Ok(freed)
     }
 
     fn mark(&mut self, frame: &Frame<'_>) -> Result<(), LogError> {

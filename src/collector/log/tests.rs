@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod crash;
+mod model;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -423,4 +424,34 @@ fn empty_groups_are_refused() {
     let (mut log, _) = open(dir.path());
     assert!(matches!(log.append_group(&[]), Err(LogError::EmptyGroup)));
     assert!(segments(dir.path()).is_empty());
+}
+
+#[test]
+fn a_reader_says_where_a_file_went_bad_after_opening() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1)]).unwrap();
+    log.append_group(&[item(2)]).unwrap();
+    log.flush_writes().unwrap();
+    let file = segments(dir.path())[0].clone();
+    let mut bytes = fs::read(&file).unwrap();
+    let at = bytes.len() - 20;
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let mut reader = log.read(SeqRange { first: 1, last: 2 }).unwrap();
+    assert_eq!(reader.next().unwrap().unwrap(), (1, item(1)));
+    let error = reader.next().unwrap().unwrap_err();
+    assert!(matches!(error, LogError::Damaged { .. }), "{error}");
+    assert!(reader.next().is_none());
+    fs::remove_file(&file).unwrap();
+    let error = log
+        .read(SeqRange { first: 1, last: 2 })
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap_err();
+    assert!(
+        matches!(error, LogError::Io { what: "open", .. }),
+        "{error}"
+    );
 }
