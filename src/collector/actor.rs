@@ -42,11 +42,14 @@ impl Collector {
 
     fn turn(&mut self, cx: &mut Cx<'_, Self>) {
         let now = Instant::now();
-        let turn = self.state().turn(now, &self.courier);
-        if !turn.facts.is_empty() {
-            self.engine.post_all(turn.facts.into_iter().map(Fact::Collector));
+        let mut state = self.state();
+        let due = state.turn(now, &self.courier);
+        let facts = std::mem::take(&mut state.facts);
+        drop(state);
+        if !facts.is_empty() {
+            self.engine.post_all(facts.into_iter().map(Fact::Collector));
         }
-        match (self.armed, turn.due) {
+        match (self.armed, due) {
             (Some((at, _)), Some(due)) if at <= due => {}
             (armed, due) => {
                 if let Some((_, timer)) = armed {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::config::Tidy;
 use super::message::{Closed, Fact};
-use super::state::{CollectorState, Turn};
+use super::state::CollectorState;
 use crate::apcloudy::to_text;
 
 /// How much longer than the courier the collector waits: its answers must arrive.
@@ -67,14 +67,14 @@ impl Close {
 
 impl CollectorState {
     /// Ends the job once everything is settled, or time is up.
-    pub(super) fn finish_if_done(&mut self, now: Instant, turn: &mut Turn) {
+    pub(super) fn finish_if_done(&mut self, now: Instant) {
         let Phase::Closing(close) = &self.phase else { return };
         let settled = close.cut && self.outbox.is_idle();
         if !settled && self.phase.due().is_some_and(|due| now < due) {
             return;
         }
         let closed = self.finish();
-        turn.facts.push(Fact::Closed(closed.clone()));
+        self.facts.push(Fact::Closed(closed.clone()));
         self.phase = Phase::Closed(closed);
     }
 

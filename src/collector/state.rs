@@ -69,6 +69,8 @@ pub struct CollectorState {
     /// Written, not yet flushed and told.
     kept: Vec<(Tag, u32)>,
     slots: Vec<Slot>,
+    /// For the engine, not yet posted.
+    pub(super) facts: Vec<Fact>,
     /// Ends that the frontier has not settled: their numbers in the log.
     ends: HashMap<u128, u64>,
     pub(super) hold: Hold,
@@ -83,14 +85,6 @@ pub struct CollectorState {
     texts: String,
     #[cfg(test)]
     pub(super) fault: Option<Box<dyn FnMut(Step) + Send>>,
-}
-
-/// What follows from a turn.
-#[derive(Debug, Default)]
-pub(super) struct Turn {
-    pub(super) facts: Vec<Fact>,
-    /// When to look again although nothing comes in.
-    pub(super) due: Option<Instant>,
 }
 
 /// What a state is made of.
@@ -140,6 +134,7 @@ impl CollectorState {
             logs: VecDeque::new(),
             kept: Vec::new(),
             slots: Vec::new(),
+            facts: Vec::new(),
             ends: recovered.ends.into_iter().map(|(seq, end)| (end.request, seq)).collect(),
             phase: Phase::Open,
             asked_again: false,
@@ -185,34 +180,32 @@ impl CollectorState {
         }
     }
 
-    /// Writes and offers what can be written and offered now.
-    pub(super) fn turn(&mut self, now: Instant, courier: &Link<Order>) -> Turn {
-        let mut turn = Turn::default();
+    /// Writes and offers what can be written and offered now. Tells when to look again although nothing comes in.
+    pub(super) fn turn(&mut self, now: Instant, courier: &Link<Order>) -> Option<Instant> {
         if self.log.is_none() {
             // Too late for anything; the orders keep their tickets open, which the engine counts.
             self.waiting.clear();
             if std::mem::take(&mut self.asked_again)
                 && let Phase::Closed(closed) = &self.phase
             {
-                turn.facts.push(Fact::Closed(closed.clone()));
+                self.facts.push(Fact::Closed(closed.clone()));
             }
-            return turn;
+            return None;
         }
         self.step_for_test(0);
         if self.hold.may_write(now) {
-            match self.write(now, &mut turn) {
+            match self.write(now) {
                 Ok(()) => self.hold.wrote(),
                 Err(error) => self.hold.refused(now, &error),
             }
         }
         self.offer(now, courier);
-        self.judge(now, &mut turn);
-        self.finish_if_done(now, &mut turn);
-        turn.due = self.due();
-        turn
+        self.judge(now);
+        self.finish_if_done(now);
+        self.due()
     }
 
-    fn write(&mut self, now: Instant, turn: &mut Turn) -> Result<(), LogError> {
+    fn write(&mut self, now: Instant) -> Result<(), LogError> {
         let unix_seconds = (self.config.clock)();
         let Some(log) = &mut self.log else { return Ok(()) };
         if self.hold.is_held() {
@@ -237,7 +230,7 @@ impl CollectorState {
         self.step_for_test(4);
         if !self.kept.is_empty() {
             self.stats.max("collector/kept_turn_max", i64::try_from(self.kept.len()).unwrap_or(i64::MAX));
-            turn.facts.push(Fact::Kept(std::mem::take(&mut self.kept)));
+            self.facts.push(Fact::Kept(std::mem::take(&mut self.kept)));
         }
         self.slots.clear();
         self.sync(now);
@@ -425,7 +418,7 @@ impl CollectorState {
     }
 
     /// Tells the engine whether keeping goes on.
-    fn judge(&mut self, now: Instant, turn: &mut Turn) {
+    fn judge(&mut self, now: Instant) {
         // At the close everything is taken: the links bound it.
         let log = self.log.as_ref().filter(|_| !self.phase.is_closing());
         let undelivered = log.map_or(0, RecordLog::undelivered_bytes);
@@ -435,10 +428,10 @@ impl CollectorState {
             Trouble::Blocked(why) => {
                 self.stats.inc("collector/blocked_count");
                 tracing::warn!(why, "the collector keeps nothing for now");
-                turn.facts.push(Fact::Blocked { why });
+                self.facts.push(Fact::Blocked { why });
             }
-            Trouble::Unblocked => turn.facts.push(Fact::Unblocked),
-            Trouble::GaveUp(why) => turn.facts.push(Fact::GaveUp(why)),
+            Trouble::Unblocked => self.facts.push(Fact::Unblocked),
+            Trouble::GaveUp(why) => self.facts.push(Fact::GaveUp(why)),
         }
     }
 
