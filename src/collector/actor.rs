@@ -43,7 +43,7 @@ impl Collector {
     fn turn(&mut self, cx: &mut Cx<'_, Self>) {
         let now = Instant::now();
         let mut state = self.state();
-        let due = state.turn(now, &self.courier);
+        let due = state.turn(now, cx.queued(), &self.courier);
         let facts = std::mem::take(&mut state.facts);
         drop(state);
         if !facts.is_empty() {

@@ -78,6 +78,7 @@ pub struct CollectorState {
     asked_again: bool,
     pub(super) items: u64,
     last_sync: Option<Instant>,
+    sync_fails: bool,
     next_ring: Instant,
     /// Something was delivered or settled: a segment may be done.
     deletable: bool,
@@ -140,6 +141,7 @@ impl CollectorState {
             asked_again: false,
             items: 0,
             last_sync: None,
+            sync_fails: false,
             next_ring: now,
             deletable: true,
             full: Vec::new(),
@@ -181,7 +183,8 @@ impl CollectorState {
     }
 
     /// Writes and offers what can be written and offered now. Tells when to look again although nothing comes in.
-    pub(super) fn turn(&mut self, now: Instant, courier: &Link<Order>) -> Option<Instant> {
+    /// `queued` orders wait behind this turn.
+    pub(super) fn turn(&mut self, now: Instant, queued: usize, courier: &Link<Order>) -> Option<Instant> {
         if self.log.is_none() {
             // Too late for anything; the orders keep their tickets open, which the engine counts.
             self.waiting.clear();
@@ -194,7 +197,7 @@ impl CollectorState {
         }
         self.step_for_test(0);
         if self.hold.may_write(now) {
-            match self.write(now) {
+            match self.write(now, queued) {
                 Ok(()) => self.hold.wrote(),
                 Err(error) => self.hold.refused(now, &error),
             }
@@ -205,7 +208,7 @@ impl CollectorState {
         self.due()
     }
 
-    fn write(&mut self, now: Instant) -> Result<(), LogError> {
+    fn write(&mut self, now: Instant, queued: usize) -> Result<(), LogError> {
         let unix_seconds = (self.config.clock)();
         let Some(log) = &mut self.log else { return Ok(()) };
         if self.hold.is_held() {
@@ -218,7 +221,7 @@ impl CollectorState {
         self.feeds.write();
         self.step_for_test(2);
         appended?;
-        self.append_stats(now)?;
+        self.append_stats(now, queued)?;
         let Some(log) = &mut self.log else { return Ok(()) };
         self.full.extend(self.batcher.tick(now));
         self.full.drain(..).for_each(|cut| self.outbox.push(cut, Origin::Present));
@@ -257,13 +260,13 @@ impl CollectorState {
                 groups += 1;
                 requests += group.records.len();
                 items += group.items.len();
+                self.items += group.items.len() as u64;
                 self.written.note(name);
             }
             self.kept.push(name);
             self.slots.extend(self.waiting.pop_front().map(|(_, slot)| slot));
         }
         if groups > 0 {
-            self.items += items as u64;
             for (name, count) in
                 [("collector/groups", groups), ("collector/records/request", requests), ("collector/records/item", items)]
             {
@@ -363,15 +366,17 @@ impl CollectorState {
     }
 
     /// At the close, when all groups are written: the stats, and the last batch.
-    fn append_stats(&mut self, now: Instant) -> Result<(), LogError> {
+    fn append_stats(&mut self, now: Instant, queued: usize) -> Result<(), LogError> {
         let Phase::Closing(close) = &self.phase else { return Ok(()) };
-        if close.cut || !self.waiting.is_empty() {
+        if queued > 0 || !self.waiting.is_empty() {
             return Ok(());
         }
-        if let Some(text) = close.stats_text() {
+        let stats = if close.cut { None } else { close.stats_text() };
+        if let Some(text) = stats {
             self.append(&[Entry::Stats(text.into())], now)?;
             self.stats.inc("collector/records/stats");
         }
+        // Again for what comes after the last batch all the same.
         self.full.extend(self.batcher.close());
         if let Phase::Closing(close) = &mut self.phase {
             close.cut = true;
@@ -390,9 +395,13 @@ impl CollectorState {
             return;
         }
         self.last_sync = Some(now);
-        if let Err(error) = log.sync() {
+        let synced = log.sync();
+        let failed_before = std::mem::replace(&mut self.sync_fails, synced.is_err());
+        if let Err(error) = synced {
             self.stats.inc("collector/sync_errors");
-            tracing::warn!(%error, "the record log cannot be synced: a power cut could lose records, a kill could not");
+            if !failed_before {
+                tracing::warn!(%error, "the record log cannot be synced: a power cut could lose records, a kill could not");
+            }
         }
         self.outbox.synced();
         if std::mem::take(&mut self.deletable)

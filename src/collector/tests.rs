@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod closing;
+mod cost;
 mod crash;
 mod keeping;
 

@@ -124,6 +124,23 @@ fn a_close_is_bounded_whatever_the_sink_does() {
 }
 
 #[test]
+fn orders_that_wait_behind_the_close_are_written_before_the_last_batch() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let sink = MemorySink::new();
+        let mut setup = Setup::new(sink.clone());
+        setup.bound = 300;
+        setup.config.limits.size = 1000;
+        let mut rig = setup.start(&dir.path().join("spool"));
+        rig.orders(1..=300);
+        let closed = rig.close().await;
+        assert_eq!((closed.items, closed.delivered), (300, 300));
+        assert_eq!(sink.bodies().len(), 1);
+        assert!(sink.bodies()[0].contains("finish_reason"));
+    });
+}
+
+#[test]
 fn an_empty_spool_of_its_own_is_removed_and_another_is_named() {
     run_local(async {
         let dir = TempDir::new().unwrap();
@@ -155,7 +172,7 @@ fn an_empty_spool_of_its_own_is_removed_and_another_is_named() {
         let other = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), seeds).unwrap();
         other.collector.lock().unwrap().gather(page(1), crate::actor::Slot::empty());
         let tap = Tap::<crate::courier::message::Order>::new("courier", 1);
-        other.collector.lock().unwrap().turn(tokio::time::Instant::now(), &tap.link());
+        other.collector.lock().unwrap().turn(tokio::time::Instant::now(), 0, &tap.link());
         let third = Seeds { instance: 9, ..seeds };
         let opened = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), third).unwrap();
         assert_eq!(opened.leftovers, [spools.join("job-2")]);

@@ -92,8 +92,10 @@ fn a_kill_at_any_step_loses_nothing_that_was_kept() {
     }
 }
 
+type Calls = Arc<Mutex<Vec<(BatchId, Option<Arrived>)>>>;
+
 /// Notes every call, then asks another sink.
-struct Noting<S>(S, Arc<Mutex<Vec<(BatchId, Option<Arrived>)>>>);
+struct Noting<S>(S, Calls);
 
 impl<S: Webhook> Webhook for Noting<S> {
     fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
@@ -107,7 +109,7 @@ impl<S: Webhook> Webhook for Noting<S> {
 fn a_batch_whose_delivery_was_not_noted_goes_out_again_and_the_job_store_knows_it() {
     run_local(async {
         let dir = TempDir::new().unwrap();
-        let calls = Arc::<Mutex<Vec<_>>>::default();
+        let calls = Calls::default();
         let store = || Noting(JobStore::open(&dir.path().join("jobs.db")).unwrap(), Arc::clone(&calls));
         let mut setup = Setup::new(store());
         setup.policy = Policy::FATAL;
