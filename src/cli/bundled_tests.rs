@@ -78,7 +78,12 @@ fn client() -> reqwest::Client {
     });
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
     let tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls).redirect(reqwest::redirect::Policy::none()).build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap()
 }
 
 async fn fetch(client: &reqwest::Client, url: &Url) -> Reply {
@@ -185,7 +190,8 @@ async fn quotes_come_with_their_authors() {
     let (_, items) = crawl(&spider::<quotes_spider::Quotes>(base.as_str()), &base).await;
     site.stop().await;
     let of = |kind: &str| items.iter().filter(|item| item["kind"] == kind).cloned().collect::<Vec<_>>();
-    let expected: BTreeSet<String> = quotes::all(&options).into_iter().map(|q| format!("{} {} {:?}", q.text, q.author, q.tags)).collect();
+    let expected: BTreeSet<String> =
+        quotes::all(&options).into_iter().map(|q| format!("{} {} {:?}", q.text, q.author, q.tags)).collect();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let found: BTreeSet<String> = of("quote")
         .iter()
@@ -195,8 +201,12 @@ async fn quotes_come_with_their_authors() {
         })
         .collect();
     assert_eq!(found, expected);
-    let expected: BTreeSet<_> = quotes::authors(&options).into_iter().map(|a| (a.name, a.born_date, format!("in {}", a.born_location.trim_start_matches("in ")))).collect();
-    let found: BTreeSet<_> = of("author").iter().map(|a| (text(&a["name"]), text(&a["born"]), format!("in {}", text(&a["birthplace"])))).collect();
+    let expected: BTreeSet<_> = quotes::authors(&options)
+        .into_iter()
+        .map(|a| (a.name, a.born_date, format!("in {}", a.born_location.trim_start_matches("in "))))
+        .collect();
+    let found: BTreeSet<_> =
+        of("author").iter().map(|a| (text(&a["name"]), text(&a["born"]), format!("in {}", text(&a["birthplace"])))).collect();
     assert_eq!(found, expected);
 }
 

@@ -60,7 +60,8 @@ pub(crate) fn demo(args: &DemoArgs, to: &mut dyn std::io::Write) -> Result<u8, C
     })?;
     let (books, first) = folder.books()?;
     let all = truth.products().count();
-    logging::current().show(&format!("  books      {books} crawled, {all} can be seen in the shop; all items: {}", folder.items.display()));
+    logging::current()
+        .show(&format!("  books      {books} crawled, {all} can be seen in the shop; all items: {}", folder.items.display()));
     out(to, &first)?;
     Ok(report.ended.code)
 }
@@ -85,9 +86,10 @@ impl Folder {
         });
         match made {
             Ok(()) => Ok(folder),
-            Err(error) => {
-                Err(CliError::usage(format!("the demo cannot write to {}: {error}; start it in a folder that is yours", own.display())))
-            }
+            Err(error) => Err(CliError::usage(format!(
+                "the demo cannot write to {}: {error}; start it in a folder that is yours",
+                own.display()
+            ))),
         }
     }
 

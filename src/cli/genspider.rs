@@ -76,7 +76,9 @@ fn address(target: &str) -> Result<Url, CliError> {
     let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.host_str().is_some());
     // A quote would end the text it is written into; the URL parser escapes it everywhere but in a fragment.
     let url = url.filter(|url| !url.as_str().contains(['"', '\\', '{', '}']));
-    url.ok_or_else(|| CliError::usage(format!("{target:?} is neither a domain nor a URL; write example.org or https://example.org/start")))
+    url.ok_or_else(|| {
+        CliError::usage(format!("{target:?} is neither a domain nor a URL; write example.org or https://example.org/start"))
+    })
 }
 
 #[cfg(test)]
@@ -102,7 +104,10 @@ mod tests {
         genspider(&args("my-news", "example.org", false), &project.path().join("spiders/deep")).unwrap();
         let read = |file: &str| fs::read_to_string(project.path().join("spiders").join(file)).unwrap();
         let (spider, list) = (read("my_news.rs"), read("mod.rs"));
-        assert!(spider.contains("const NAME: &'static str = \"my-news\";") && spider.contains("\"https://example.org/\""), "{spider}");
+        assert!(
+            spider.contains("const NAME: &'static str = \"my-news\";") && spider.contains("\"https://example.org/\""),
+            "{spider}"
+        );
         assert!(!spider.contains("{{"), "{spider}");
         assert!(list.contains("mod my_news;\n") && list.contains(".spider::<my_news::MyNews>()"), "{list}");
 
@@ -116,9 +121,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_changes_nothing() {
         let project = a_project();
-        for (name, target, part) in
-            [("mod", "example.org", "word of Rust"), ("news", "ftp://example.org", "domain"), ("news", "two words", "domain"), ("news", "https://x/#\"{", "domain")]
-        {
+        for (name, target, part) in [
+            ("mod", "example.org", "word of Rust"),
+            ("news", "ftp://example.org", "domain"),
+            ("news", "two words", "domain"),
+            ("news", "https://x/#\"{", "domain"),
+        ] {
             let error = genspider(&args(name, target, false), project.path()).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
         }

@@ -67,7 +67,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Crawl(crawl::CrawlArgs),
     /// Lists the spiders, one name on a line.
-    #[command(after_help = "Examples:\n  dragline list\n  dragline list | xargs -n1 dragline crawl")]
+    #[command(after_help = "Examples:\n  dragline list\n  dragline list | grep shop")]
     List,
     Settings(settings::SettingsArgs),
     Demo(demo::DemoArgs),
@@ -91,7 +91,7 @@ impl App {
     fn run_with(self, args: impl IntoIterator<Item = OsString>, to: &mut dyn Write) -> u8 {
         match parse(args) {
             Ok(cli) => self.verb(cli.verb, to).unwrap_or_else(|error| {
-                terminal::print(&format!("error: {error}"));
+                logging::current().fail(&error.to_string());
                 error.code()
             }),
             Err(error) => {

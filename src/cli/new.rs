@@ -55,9 +55,15 @@ pub(crate) fn new(args: &NewArgs, directory: &Path) -> Result<String, CliError> 
     for (file, text) in files {
         let path = folder.join(file);
         let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
-        written.map_err(|error| CliError::usage(format!("cannot write {}: {error}; check the folder's permissions", path.display())))?;
+        written.map_err(|error| {
+            CliError::usage(format!("cannot write {}: {error}; check the folder's permissions", path.display()))
+        })?;
     }
-    Ok(format!("made {}\nnext: cd {} && cargo run -- list   (README.md goes on from there)\n", folder.display(), folder.display()))
+    Ok(format!(
+        "made {}\nnext: cd {} && cargo run -- list   (README.md goes on from there)\n",
+        folder.display(),
+        folder.display()
+    ))
 }
 
 /// A name cargo takes: it names a program, so it must not be dragline's own or that of a standard crate.
@@ -87,14 +93,19 @@ impl Source {
             let path = directory.join(path);
             return match path.canonicalize() {
                 Ok(path) if is_dragline(&path) => Ok(Self::Checkout(path)),
-                _ => Err(CliError::usage(format!("--dragline-path {} is no checkout of dragline; give the folder with its Cargo.toml", path.display()))),
+                _ => Err(CliError::usage(format!(
+                    "--dragline-path {} is no checkout of dragline; give the folder with its Cargo.toml",
+                    path.display()
+                ))),
             };
         }
         if is_dragline(Path::new(BUILT_FROM)) {
             return Ok(Self::Checkout(BUILT_FROM.into()));
         }
         if REPOSITORY.is_empty() {
-            return Err(CliError::usage("the sources this program was built from are gone; name a checkout of dragline with --dragline-path DIR"));
+            return Err(CliError::usage(
+                "the sources this program was built from are gone; name a checkout of dragline with --dragline-path DIR",
+            ));
         }
         Ok(Self::Release)
     }
@@ -103,7 +114,9 @@ impl Source {
         let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
         match self {
             Self::Checkout(path) => format!("{{ path = {} }}", text(&path.to_string_lossy())),
-            Self::Release => format!("{{ git = {}, tag = {} }}", text(REPOSITORY), text(&format!("v{}", env!("CARGO_PKG_VERSION")))),
+            Self::Release => {
+                format!("{{ git = {}, tag = {} }}", text(REPOSITORY), text(&format!("v{}", env!("CARGO_PKG_VERSION"))))
+            }
         }
     }
 

@@ -15,10 +15,10 @@ pub(crate) struct SpiderName {
 
 /// Words of the language that no module may be called (Rust reference, keywords), and names the template uses itself.
 const TAKEN: &[&str] = &[
-    "abstract", "app", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else", "enum",
-    "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move", "mut",
-    "override", "page", "priv", "pub", "ref", "return", "self", "static", "step", "struct", "super", "trait", "true", "try", "type",
-    "typeof", "unsafe", "use", "virtual", "where", "while", "yield",
+    "abstract", "app", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
+    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
+    "mut", "override", "page", "priv", "pub", "ref", "return", "self", "static", "step", "struct", "super", "trait", "true",
+    "try", "type", "typeof", "unsafe", "use", "virtual", "where", "while", "yield",
 ];
 
 impl SpiderName {
@@ -32,7 +32,9 @@ impl SpiderName {
             && name.len() <= 60;
         let module = name.replace('-', "_").to_ascii_lowercase();
         if !fits || TAKEN.contains(&module.as_str()) {
-            return Err(format!("{name:?} cannot name a spider; use up to 60 letters, digits, `-` and `_`, a letter first, and no word of Rust"));
+            return Err(format!(
+                "{name:?} cannot name a spider; use up to 60 letters, digits, `-` and `_`, a letter first, and no word of Rust"
+            ));
         }
         let type_name = module.split('_').map(capital).collect();
         Ok(Self { name: name.to_owned(), module, type_name })
@@ -106,7 +108,9 @@ mod tests {
 
     #[test]
     fn a_name_has_three_forms() {
-        for (name, module, type_name) in [("news", "news", "News"), ("my-shop_2", "my_shop_2", "MyShop2"), ("eBay", "ebay", "Ebay")] {
+        for (name, module, type_name) in
+            [("news", "news", "News"), ("my-shop_2", "my_shop_2", "MyShop2"), ("eBay", "ebay", "Ebay")]
+        {
             let parsed = SpiderName::parse(name).unwrap();
             assert_eq!((parsed.module.as_str(), parsed.type_name.as_str()), (module, type_name));
         }

@@ -12,8 +12,20 @@ use super::out;
 const LOCK: &str = include_str!("../../Cargo.lock");
 
 /// Libraries that decide how a crawl behaves.
-const LIBRARIES: [&str; 12] =
-    ["actix", "clap", "encoding_rs", "html5ever", "hyper", "reqwest", "rusqlite", "rustls", "scraper", "serde_json", "tokio", "url"];
+const LIBRARIES: [&str; 12] = [
+    "actix",
+    "clap",
+    "encoding_rs",
+    "html5ever",
+    "hyper",
+    "reqwest",
+    "rusqlite",
+    "rustls",
+    "scraper",
+    "serde_json",
+    "tokio",
+    "url",
+];
 
 /// Shows the version.
 #[derive(Debug, Args)]
