@@ -145,7 +145,9 @@ fn shell(text: &str) -> String {
 fn next(report: &Report) -> Option<String> {
     let advice = match report.ended.code {
         exit::FINISHED => return None,
-        2 if report.ended.books.pending > 0 => "the same call with the same JOBDIR goes on where it stopped; without one it begins anew",
+        2 if report.ended.books.pending > 0 => {
+            "the same call with the same JOBDIR goes on where it stopped; without one it begins anew"
+        }
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 => "free the sink or the disk, then run `dragline deliver`",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
