@@ -16,6 +16,8 @@ pub mod spider;
 pub mod stats;
 pub mod step;
 
+#[doc(inline)]
+pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
 pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind};

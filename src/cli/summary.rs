@@ -184,6 +184,8 @@ mod tests {
                 stats: json!({"response_received_count": 1_250, "retry/count": 40, "start": "x"}).as_object().unwrap().clone(),
                 failures: vec![("http_status 500".to_owned(), 10, "http://127.0.0.1/products/7-a".to_owned())],
                 imbalances: Vec::new(),
+                tally: crate::engine::hub::Tally::default(),
+                note: None,
             },
             plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
             store: ".dragline/jobs.db".into(),
