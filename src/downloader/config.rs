@@ -126,10 +126,10 @@ impl DownloaderConfig {
 /// `DEFAULT_REQUEST_HEADERS` goes before `USER_AGENT`, as in Scrapy.
 fn base_headers(settings: &Settings) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    if let Ok(agent) = HeaderValue::from_str(&settings.user_agent) {
-        if !agent.is_empty() {
-            headers.insert(USER_AGENT, agent);
-        }
+    if let Ok(agent) = HeaderValue::from_str(&settings.user_agent)
+        && !agent.is_empty()
+    {
+        headers.insert(USER_AGENT, agent);
     }
     if settings.compression_enabled {
         headers.insert(ACCEPT_ENCODING, ACCEPTED_CODINGS);

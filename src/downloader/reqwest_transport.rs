@@ -97,10 +97,10 @@ async fn read(
     let (status, version) = (response.status(), response.version());
     let announced = response.content_length();
     let headers = std::mem::take(response.headers_mut());
-    if let Some(bytes) = announced {
-        if bytes > limits.max_bytes as u64 {
-            return Err(target.announced(bytes, limits.max_bytes));
-        }
+    if let Some(bytes) = announced
+        && bytes > limits.max_bytes as u64
+    {
+        return Err(target.announced(bytes, limits.max_bytes));
     }
     let mut body = Body::new(&headers, limits, announced);
     let mut wire_bytes = 0_u64;

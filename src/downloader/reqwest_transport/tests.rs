@@ -170,7 +170,8 @@ fn gzip_answer(body: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn each_way_to_fail_has_its_kind_and_text() {
     let large = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(200_000));
-    let table: Vec<(&str, &str, Vec<u8>, Then, FailureKind, &str)> = vec![
+    type Row = (&'static str, &'static str, Vec<u8>, Then, FailureKind, &'static str);
+    let table: Vec<Row> = vec![
         ("silence", "http", vec![], Then::Hang, FailureKind::IdleTimeout, "brought no byte for 1.0 seconds."),
         ("a dripping head", "http", b"HTTP/1.1 200 OK\r\nX: ".to_vec(), Then::Hang, FailureKind::IdleTimeout, "/p brought"),
         ("a body that stops", "http", b"HTTP/1.1 200 OK\r\n\r\nabc".to_vec(), Then::Hang, FailureKind::IdleTimeout, "no byte"),
@@ -315,6 +316,10 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
         assert!(fault.message.contains(text), "{scheme} {fault}");
         assert!(!format!("{fault:?}").contains("canary"), "{fault:?}");
     }
+    let good = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Then::Close).await;
+    let mut through = outgoing("http://no-such-host.invalid/");
+    through.proxy = Some(ProxyUrl(format!("http://{}", good.addr).into()));
+    assert_eq!(exchange(through).await.unwrap().body, "ok", "the name is the proxy's to resolve");
     assert!(no.heads()[0].starts_with("GET http://shop.example/"), "{:?}", no.heads());
     assert!(no.heads().iter().all(|head| head.to_lowercase().contains("proxy-authorization: basic")));
 }
@@ -413,4 +418,47 @@ async fn a_request_goes_out_as_it_was_merged() {
     }
     assert!(head.contains(&format!("authorization: basic {}", STANDARD.encode("us+er:p w")).to_lowercase()), "{head}");
     assert!(!head.contains("part"));
+}
+
+/// A TLS server with a certificate that nobody signed, speaking what ALPN agreed on.
+async fn tls_server() -> SocketAddr {
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+    let cert = CertificateDer::from(include_bytes!("../../../tests/data/tls/self_signed_cert.der").to_vec());
+    let key = PrivatePkcs8KeyDer::from(include_bytes!("../../../tests/data/tls/self_signed_key.der").to_vec());
+    let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert], PrivateKeyDer::Pkcs8(key))
+        .unwrap();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                if let Ok(mut stream) = acceptor.accept(stream).await {
+                    let mut head = [0; 4096];
+                    let _ = stream.read(&mut head).await;
+                    // Closed without a proper end of TLS, as many servers do.
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello").await;
+                    let _ = stream.flush().await;
+                }
+            });
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn certificates_are_verified_unless_switched_off() {
+    let url = format!("https://localhost:{}/", tls_server().await.port());
+    let fault = exchange(outgoing(&url)).await.unwrap_err();
+    assert_eq!(fault.kind, FailureKind::Tls);
+    assert!(fault.message.contains("certificate"), "{fault}");
+    let config = ClientConfig { connect_timeout: 1000 * MS, verify_certificates: false, max_clients: 1, idle: 1000 * MS };
+    let reply = ReqwestTransport::new(config).unwrap().exchange(outgoing(&url), &Count::new(true)).await.unwrap();
+    assert_eq!((reply.status, reply.body.as_ref(), reply.flags.data_loss), (StatusCode::OK, &b"hello"[..], false));
 }
