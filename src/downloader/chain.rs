@@ -23,7 +23,7 @@ use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
 use super::progress::{Progress, Tally};
 use super::transport::{Limits, Meter, Outgoing, Reply, Transport};
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, OnFault};
 use crate::api::stats::Stats;
 use crate::plane::Grant;

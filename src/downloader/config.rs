@@ -109,10 +109,7 @@ impl DownloaderConfig {
                 retry_after_max: settings.retry_after_max,
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
-            statuses: StatusRules {
-                allow_all: settings.httperror_allow_all,
-                allowed: settings.httperror_allowed_codes.clone(),
-            },
+            statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
             client: ClientConfig {
                 connect_timeout: settings.download_connect_timeout,
                 verify_certificates: settings.download_verify_certificates,

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::transport::{BodyFlags, Meter, Outgoing, Reply, Transport};
 
 /// One scripted end of an exchange.
@@ -230,7 +230,8 @@ mod tests {
         let wire = ScriptedTransport::new();
         wire.get("http://a.example", [Answer::new(500, ""), Answer::fault(FailureKind::Lost), Answer::html("ok")]);
         let mut got = Vec::new();
-        for url in ["http://a.example/", "http://a.example/#part", "http://a.example/", "http://a.example/", "http://a.example/x"] {
+        for url in ["http://a.example/", "http://a.example/#part", "http://a.example/", "http://a.example/", "http://a.example/x"]
+        {
             got.push(ask(&wire, url).await);
         }
         assert_eq!(got, [Ok(500), Err(FailureKind::Lost), Ok(200), Ok(200), Ok(404)]);

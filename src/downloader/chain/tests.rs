@@ -238,7 +238,12 @@ async fn a_lease_keeps_what_is_its_own() {
     }
     for (n, sent) in stage.wire.asked().iter().enumerate() {
         let (mine, other) = if n % 3 == 1 { ("b", "a") } else { ("a", "b") };
-        let all = format!("{} {:?} {}", sent.url, sent.headers.values().map(HeaderValue::as_bytes).map(String::from_utf8_lossy).collect::<Vec<_>>(), sent.proxy.as_ref().unwrap().expose());
+        let all = format!(
+            "{} {:?} {}",
+            sent.url,
+            sent.headers.values().map(HeaderValue::as_bytes).map(String::from_utf8_lossy).collect::<Vec<_>>(),
+            sent.proxy.as_ref().unwrap().expose()
+        );
         assert!(all.contains(&format!("canary-{mine}")) && !all.contains(&format!("canary-{other}")), "{n} {all}");
         // A jar's cookie comes back to its own host and identity only: at the third request of each host.
         assert_eq!(all.contains("canary-jar"), n % 3 == 2, "{n} {all}");
@@ -412,12 +417,14 @@ async fn a_hook_changes_neither_identity_nor_proxy_nor_host() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_hook_fails_the_request_only() {
-    let hooks: [fn(&mut Note); 2] =
-        [|hook| hook.before = |_| panic!("canary"), |hook| hook.after = |_| panic!("canary")];
+    let hooks: [fn(&mut Note); 2] = [|hook| hook.before = |_| panic!("canary"), |hook| hook.after = |_| panic!("canary")];
     for change in hooks {
         let (verdict, _, stage) = with_hook(0, change).await;
         let (kind, message) = failed(verdict);
-        assert!(kind == FailureKind::Middleware && message.contains("of hook panicked") && !message.contains("canary"), "{message}");
+        assert!(
+            kind == FailureKind::Middleware && message.contains("of hook panicked") && !message.contains("canary"),
+            "{message}"
+        );
         drop(stage);
     }
 }

@@ -72,7 +72,6 @@ pub(crate) fn head_bytes(reply: &Reply) -> u64 {
     line as u64 + header_bytes(&reply.headers) + 2
 }
 
-
 fn request_bytes(outgoing: &Outgoing) -> u64 {
     let url = &outgoing.url;
     let target = url.path().len() + url.query().map_or(0, |query| query.len() + 1);

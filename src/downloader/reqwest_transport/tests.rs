@@ -129,12 +129,8 @@ fn limits() -> Limits {
 }
 
 fn transport() -> ReqwestTransport {
-    let config = ClientConfig {
-        connect_timeout: 500 * MS,
-        verify_certificates: true,
-        max_clients: 16,
-        idle: Duration::from_secs(60),
-    };
+    let config =
+        ClientConfig { connect_timeout: 500 * MS, verify_certificates: true, max_clients: 16, idle: Duration::from_secs(60) };
     ReqwestTransport::new(config).unwrap()
 }
 
@@ -229,12 +225,20 @@ async fn each_way_to_fail_has_its_kind_and_text() {
             FailureKind::TooLarge,
             "Expected to receive 100001 bytes which is larger than download max size (100000) in request <GET http://",
         ),
-        ("a body over the limit", "http", large.into_bytes(), Then::Close, FailureKind::TooLarge, "larger than download max size"),
+        (
+            "a body over the limit",
+            "http",
+            large.into_bytes(),
+            Then::Close,
+            FailureKind::TooLarge,
+            "larger than download max size",
+        ),
         ("a bomb", "http", gzip_answer(&vec![0; 10_000_000]), Then::Hang, FailureKind::TooLarge, "max size (100000)"),
         (
             "a broken coding",
             "http",
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(),
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff"
+                .to_vec(),
             Then::Close,
             FailureKind::Decode,
             "gzip",
@@ -420,8 +424,8 @@ async fn a_request_goes_out_as_it_was_merged() {
     assert!(!head.contains("part"));
 }
 
-/// A TLS server with a certificate that nobody signed, speaking what ALPN agreed on.
-async fn tls_server() -> SocketAddr {
+/// TLS with a certificate that nobody signed.
+fn acceptor(protocol: &str) -> tokio_rustls::TlsAcceptor {
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
     let cert = CertificateDer::from(include_bytes!("../../../tests/data/tls/self_signed_cert.der").to_vec());
     let key = PrivatePkcs8KeyDer::from(include_bytes!("../../../tests/data/tls/self_signed_key.der").to_vec());
@@ -431,8 +435,18 @@ async fn tls_server() -> SocketAddr {
         .with_no_client_auth()
         .with_single_cert(vec![cert], PrivateKeyDer::Pkcs8(key))
         .unwrap();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    tokio_rustls::TlsAcceptor::from(Arc::new(config))
+}
+
+fn trusting() -> ReqwestTransport {
+    let config = ClientConfig { connect_timeout: 1000 * MS, verify_certificates: false, max_clients: 1, idle: 1000 * MS };
+    ReqwestTransport::new(config).unwrap()
+}
+
+/// A server that ends its answers by closing the connection.
+async fn tls_server() -> SocketAddr {
+    let acceptor = acceptor("http/1.1");
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -458,7 +472,53 @@ async fn certificates_are_verified_unless_switched_off() {
     let fault = exchange(outgoing(&url)).await.unwrap_err();
     assert_eq!(fault.kind, FailureKind::Tls);
     assert!(fault.message.contains("certificate"), "{fault}");
-    let config = ClientConfig { connect_timeout: 1000 * MS, verify_certificates: false, max_clients: 1, idle: 1000 * MS };
-    let reply = ReqwestTransport::new(config).unwrap().exchange(outgoing(&url), &Count::new(true)).await.unwrap();
+    let reply = trusting().exchange(outgoing(&url), &Count::new(true)).await.unwrap();
     assert_eq!((reply.status, reply.body.as_ref(), reply.flags.data_loss), (StatusCode::OK, &b"hello"[..], false));
+}
+
+/// An HTTP/2 server that does to a stream what the path says.
+async fn h2_server() -> SocketAddr {
+    let acceptor = acceptor("h2");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(acceptor.accept(stream).await.unwrap()).await.unwrap();
+                while let Some(Ok((request, mut respond))) = connection.accept().await {
+                    let head = http::Response::builder().header("content-length", "5").body(()).unwrap();
+                    match request.uri().path() {
+                        "/refuse" => respond.send_reset(h2::Reason::REFUSED_STREAM),
+                        "/wrong" => respond.send_reset(h2::Reason::PROTOCOL_ERROR),
+                        "/away" => connection.abrupt_shutdown(h2::Reason::INTERNAL_ERROR),
+                        path => {
+                            let mut body = respond.send_response(head, false).unwrap();
+                            if path == "/cut" {
+                                body.send_data(Bytes::from_static(b"hel"), false).unwrap();
+                                body.send_reset(h2::Reason::INTERNAL_ERROR);
+                            } else {
+                                body.send_data(Bytes::from_static(b"hello"), true).unwrap();
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    addr
+}
+
+#[tokio::test]
+async fn http2_is_spoken_where_the_server_does_and_its_ends_are_told_apart() {
+    let base = format!("https://localhost:{}", h2_server().await.port());
+    let transport = trusting();
+    let reply = transport.exchange(outgoing(&format!("{base}/ok")), &Count::new(true)).await.unwrap();
+    assert_eq!((reply.version, reply.body.as_ref()), (Version::HTTP_2, &b"hello"[..]));
+    for (path, kind) in
+        [("refuse", FailureKind::Lost), ("wrong", FailureKind::BadReply), ("cut", FailureKind::Lost), ("away", FailureKind::Lost)]
+    {
+        let fault = transport.exchange(outgoing(&format!("{base}/{path}")), &Count::new(true)).await.unwrap_err();
+        assert_eq!(fault.kind, kind, "{path}: {fault}");
+    }
 }
