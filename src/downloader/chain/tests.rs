@@ -454,3 +454,20 @@ async fn the_spider_signs_what_was_merged() {
     let (kind, message) = failed(stage.verdict(&job(PAGE)).await);
     assert_eq!((kind, message.as_str()), (FailureKind::Middleware, "authorize of the spider refuses the request: no clock"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_hook_may_repeat_what_the_rules_would_not() {
+    let repeat: fn(&mut Note) =
+        |hook| hook.fault = || OnFault::Retry { reason: "odd".into(), after: Some(Duration::from_secs(4)) };
+    for (attempts, repeated) in [(0, true), (2, false)] {
+        let hook = Note::install(500, "hook", &Arc::default(), repeat);
+        let wire = ScriptedTransport::with_default(|_| Answer::fault(FailureKind::TooLarge));
+        let stage = Stage::with(wire, vec![hook], None, |_| {});
+        let verdict = stage.verdict(&Job { attempts, ..job(PAGE) }).await;
+        match verdict {
+            Verdict::Retry { after, .. } => assert!(repeated && after == Duration::from_secs(4)),
+            other => assert!(!repeated && failed(other).0 == FailureKind::TooLarge),
+        }
+        assert_eq!(stage.stats.count("retry/max_reached"), i64::from(!repeated));
+    }
+}
