@@ -103,9 +103,6 @@ impl Downloads {
     }
 
     /// Attempts under way.
-    pub(crate) fn count(&self) -> usize {
-        self.running.len()
-    }
 
     /// Drops what has been idle for too long.
     pub(crate) fn tidy(&self) {

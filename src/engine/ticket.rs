@@ -79,7 +79,6 @@ pub(crate) struct Ticket {
     /// Kept until the callback is over, so that a page can be given to another parser.
     pub(crate) reply: Option<Arc<Reply>>,
     pub(crate) fault: Option<Fault>,
-    pub(crate) parser: Option<usize>,
     /// Request records that go with the next group.
     pub(crate) records: Vec<String>,
     /// Groups made so far.
@@ -155,7 +154,6 @@ impl Ticket {
             reported: true,
             reply: None,
             fault: None,
-            parser: None,
             records: Vec::new(),
             parts: 0,
             commit: None,
@@ -166,16 +164,6 @@ impl Ticket {
     pub(crate) fn enter(&mut self, state: State, now: Instant) {
         self.state = state;
         self.since = now;
-    }
-
-    /// Whether it counts against the window's requests.
-    pub(crate) fn holds_window(&self) -> bool {
-        self.kind == Kind::Request && self.state != State::Leasing
-    }
-
-    /// Whether it counts against `CONCURRENT_REQUESTS`.
-    pub(crate) fn is_downloading(&self) -> bool {
-        matches!(self.state, State::Leasing | State::Pacing | State::Fetching)
     }
 }
 

@@ -18,7 +18,9 @@ use crate::api::failure::{FailureKind, Fault};
 use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
-use crate::collector::message::{Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder};
+use crate::collector::message::{
+    Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder,
+};
 use crate::downloader::message::{Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::engine::act::{Act, ParserCommand};
