@@ -364,6 +364,7 @@ impl Hub {
         next.request.priority(priority);
         next.key = seen_key(next.request.method(), next.url(), next.request.body_bytes());
         let lease = self.tickets.get_mut(&id).and_then(|t| t.lease.take());
+        // The old ticket has no lease any more: closing it releases nothing.
         let (attempt, records) = self.close(id).map(|t| (t.attempt, t.records)).unwrap_or_default();
         let hop = self.open(Kind::Request, State::Pacing, now);
         if let Some(ticket) = self.tickets.get_mut(&hop.ticket) {
@@ -403,7 +404,8 @@ impl Hub {
                 if good {
                     self.fetch(id, now);
                 } else {
-                    ticket.lease = None;
+                    let old = ticket.lease.take();
+                    self.part_with(old);
                     self.acquire(id, now);
                 }
             }
@@ -568,12 +570,18 @@ impl Hub {
                 release,
             };
             ticket.reported = true;
-            if release && let Some(guard) = ticket.lease.take() {
-                guard.hand_over();
+            match ticket.lease.take() {
+                Some(guard) if release => guard.hand_over(),
+                Some(mut guard) => {
+                    guard.reported(self.next_report);
+                    ticket.lease = Some(guard);
+                }
+                None => {}
             }
             self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
         } else if release {
-            ticket.lease = None;
+            let lease = ticket.lease.take();
+            self.part_with(lease);
         }
         if release {
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));

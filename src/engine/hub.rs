@@ -16,7 +16,7 @@ use super::act::Act;
 use super::message::{Control, Fact};
 use super::record::Failures;
 use super::shutdown::Phase;
-use super::ticket::{Kind, Releaser, State, Tag, Ticket};
+use super::ticket::{Kind, LeaseGuard, Releaser, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::stats::Stats;
@@ -155,6 +155,8 @@ pub(crate) struct Hub {
     /// Reports that may wait for the control plane before nothing more is pulled.
     pub(super) report_limit: u64,
     pub(super) imbalances: Vec<String>,
+    /// Leases whose tickets are over and whose reports are still on their way.
+    pub(super) parting: Vec<LeaseGuard>,
     /// Items in groups that were given up before the collector answered.
     pub(super) unanswered_items: u64,
 }
@@ -206,6 +208,7 @@ impl Hub {
             idle_answered: false,
             report_limit,
             imbalances: Vec::new(),
+            parting: Vec::new(),
             unanswered_items: 0,
         }
     }
@@ -304,7 +307,8 @@ impl Hub {
 
     /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
     pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
-        let ticket = self.tickets.remove(&ticket)?;
+        let mut ticket = self.tickets.remove(&ticket)?;
+        self.part_with(ticket.lease.take());
         if let Some(count) = self.by_state.get_mut(&ticket.state) {
             *count = count.saturating_sub(1);
         }
@@ -313,6 +317,16 @@ impl Hub {
 
     pub(super) fn count(&self, state: State) -> usize {
         self.by_state.get(&state).copied().unwrap_or(0)
+    }
+
+    /// Releases a lease, once the plane has every report that was made under it: a release that overtakes a
+    /// report would have it refused.
+    pub(super) fn part_with(&mut self, lease: Option<LeaseGuard>) {
+        if let Some(guard) = lease
+            && guard.waits_for_report(self.reports_done)
+        {
+            self.parting.push(guard);
+        }
     }
 
     /// Requests that hold one of `CONCURRENT_REQUESTS`.
@@ -337,9 +351,11 @@ impl Hub {
             reporter::message::Fact::Handed(n) => {
                 self.reports_done += n;
                 self.reporter_says = None;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
             }
             reporter::message::Fact::Rejected(rejected) => {
                 self.reports_done += 1;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
                 tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
             }
             reporter::message::Fact::Delayed { queued, why } => {

@@ -246,6 +246,7 @@ impl Hub {
                 self.stats.set("reporter/lost", missing);
                 self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
                 self.reports_done = self.reports_made;
+                self.parting.clear();
             }
             Step::Books => self.answered_seq = self.pull_seq,
             Step::Delivery => {

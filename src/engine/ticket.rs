@@ -32,6 +32,8 @@ pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
 pub(crate) struct LeaseGuard {
     grant: Option<Grant>,
     releaser: Releaser,
+    /// The last report made under it: the lease may not be released before the plane has that.
+    last_report: Option<u64>,
 }
 
 /// What a ticket is for.
@@ -111,11 +113,21 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser }
+        Self { grant: Some(grant), releaser, last_report: None }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
         self.grant.as_ref()
+    }
+
+    /// Notes a report that does not end the lease.
+    pub(crate) fn reported(&mut self, report: u64) {
+        self.last_report = Some(report);
+    }
+
+    /// Whether the plane may not have every report of this lease yet, `done` being in its hands.
+    pub(crate) fn waits_for_report(&self, done: u64) -> bool {
+        self.last_report.is_some_and(|last| last > done)
     }
 
     /// A releasing report ends the lease: the guard no longer does.
