@@ -1,6 +1,7 @@
 //! One run of a spider: puts actors, backends and threads together and waits for the end.
 
 mod assemble;
+pub(crate) mod jobdir;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,6 +66,13 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
 
     let job_text = spec.job_id.to_string();
+    if let Some(dir) = &settings.jobdir {
+        jobdir::claim(dir, &spec.job_id, spec.spider.name).map_err(|e| StartError::Usage(e.to_string()))?;
+        tracing::warn!(
+            jobdir = %dir.display(),
+            "JOBDIR keeps the job's id and the records that are not delivered yet; the queue itself is kept in memory by this version, so a new run crawls from the start"
+        );
+    }
     std::fs::create_dir_all(&settings.data_dir).map_err(|e| {
         StartError::Io(format!(
             "{}: cannot be made: {e}; set DATA_DIR to a directory that can be written",
