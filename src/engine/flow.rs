@@ -123,7 +123,11 @@ impl Hub {
         ticket.attempt = None;
         let renew_at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
         let (tag, wants_sent) = (ticket.tag, ticket.wants_sent);
-        if job.kind == JobKind::Page && ticket_may_outlive(&job, renew_at, now) {
+        let limit = job.request.timeout_value().unwrap_or(self.config.download_timeout);
+        if now + limit > renew_at {
+            if let Some(guard) = &mut ticket.lease {
+                guard.renew();
+            }
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew {
                 lease: grant.lease.clone(),
                 tag,
@@ -549,6 +553,7 @@ impl Hub {
         let Some(guard) = ticket.lease.as_ref() else { return };
         let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
         let site = guard.grant().map(|g| g.identity.site.clone());
+        let renewed = guard.is_renewed();
         if let Some((attempt, job)) =
             ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
         {
@@ -584,7 +589,9 @@ impl Hub {
             self.part_with(lease);
         }
         if release {
-            self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
+            if renewed {
+                self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
+            }
             self.lift(site.as_ref());
         }
     }
@@ -635,12 +642,6 @@ fn robots_unavailable(why: &str) -> Fault {
         FailureKind::RobotsUnavailable,
         format!("robots.txt could not be read, so the page may not be fetched for now: {why}"),
     )
-}
-
-/// Whether an attempt may still be under way when its lease has to be renewed.
-fn ticket_may_outlive(job: &Job, renew_at: Instant, now: Instant) -> bool {
-    let limit = job.request.timeout_value().unwrap_or(Duration::from_secs(180));
-    now + limit > renew_at
 }
 
 fn nothing() -> Attempt {

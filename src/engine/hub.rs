@@ -16,7 +16,7 @@ use super::act::Act;
 use super::message::{Control, Fact};
 use super::record::Failures;
 use super::shutdown::Phase;
-use super::ticket::{Kind, LeaseGuard, Releaser, State, Tag, Ticket};
+use super::ticket::{Kind, LeaseGuard, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::stats::Stats;
@@ -47,6 +47,8 @@ pub(crate) struct HubConfig {
     pub grace: Duration,
     /// `CLOSE_TIMEOUT`.
     pub close_timeout: Duration,
+    /// `DOWNLOAD_TIMEOUT`: an attempt may take so long, and its lease must live as long.
+    pub download_timeout: Duration,
     /// `STALL_WARN`.
     pub stall_warn: Duration,
     /// `PARSE_STALL`.
@@ -105,13 +107,13 @@ pub struct Tally {
 pub(crate) struct Hub {
     pub(super) config: HubConfig,
     pub(super) stats: Stats,
-    pub(super) tickets: HashMap<u64, Ticket>,
-    pub(super) by_state: HashMap<State, usize>,
+    pub(super) tickets: HashMap<u64, Ticket, Serial>,
+    pub(super) by_state: [usize; State::COUNT],
     pub(super) next_ticket: u64,
     pub(super) next_offer: u64,
     pub(super) next_report: u64,
     /// Offers not accepted yet, with their tickets.
-    pub(super) offers: HashMap<u64, u64>,
+    pub(super) offers: HashMap<u64, u64, Serial>,
     /// Offers the frontier has no room for: ticket, jobs, whether they are seeds.
     pub(super) blocked: VecDeque<(u64, Vec<Job>, bool)>,
     pub(super) bytes: Arc<Bytes>,
@@ -169,12 +171,12 @@ impl Hub {
         Self {
             config,
             stats,
-            tickets: HashMap::new(),
-            by_state: HashMap::new(),
+            tickets: HashMap::default(),
+            by_state: [0; State::COUNT],
             next_ticket: 0,
             next_offer: 0,
             next_report: 0,
-            offers: HashMap::new(),
+            offers: HashMap::default(),
             blocked: VecDeque::new(),
             bytes,
             acts: Vec::new(),
@@ -275,7 +277,7 @@ impl Hub {
         self.next_ticket += 1;
         let ticket = Ticket::new(self.next_ticket, kind, state, now);
         let tag = ticket.tag;
-        *self.by_state.entry(state).or_default() += 1;
+        self.counted(state, 1);
         self.tickets.insert(tag.ticket, ticket);
         tag
     }
@@ -297,10 +299,8 @@ impl Hub {
             let before = ticket.state;
             ticket.enter(state, now);
             if before != state {
-                if let Some(count) = self.by_state.get_mut(&before) {
-                    *count = count.saturating_sub(1);
-                }
-                *self.by_state.entry(state).or_default() += 1;
+                self.counted(before, -1);
+                self.counted(state, 1);
             }
         }
     }
@@ -309,14 +309,18 @@ impl Hub {
     pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
         let mut ticket = self.tickets.remove(&ticket)?;
         self.part_with(ticket.lease.take());
-        if let Some(count) = self.by_state.get_mut(&ticket.state) {
-            *count = count.saturating_sub(1);
-        }
+        self.counted(ticket.state, -1);
         Some(ticket)
     }
 
     pub(super) fn count(&self, state: State) -> usize {
-        self.by_state.get(&state).copied().unwrap_or(0)
+        self.by_state.get(state as usize).copied().unwrap_or(0)
+    }
+
+    fn counted(&mut self, state: State, by: isize) {
+        if let Some(count) = self.by_state.get_mut(state as usize) {
+            *count = count.saturating_add_signed(by);
+        }
     }
 
     /// Releases a lease, once the plane has every report that was made under it: a release that overtakes a

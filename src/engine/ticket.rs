@@ -1,6 +1,7 @@
 //! Tickets: one piece of work in flight each, and the lease it holds.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -34,6 +35,40 @@ pub(crate) struct LeaseGuard {
     releaser: Releaser,
     /// The last report made under it: the lease may not be released before the plane has that.
     last_report: Option<u64>,
+    /// Whether the broker renews it.
+    renewed: bool,
+}
+
+/// Hashes a rising number: numbers of one run are as good as random after one multiplication.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Serial;
+
+/// The hasher of [`Serial`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SerialHasher(u64);
+
+impl BuildHasher for Serial {
+    type Hasher = SerialHasher;
+
+    fn build_hasher(&self) -> SerialHasher {
+        SerialHasher(0)
+    }
+}
+
+impl Hasher for SerialHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte) ^ self.0);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
 }
 
 /// What a ticket is for.
@@ -113,7 +148,7 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser, last_report: None }
+        Self { grant: Some(grant), releaser, last_report: None, renewed: false }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
@@ -123,6 +158,16 @@ impl LeaseGuard {
     /// Notes a report that does not end the lease.
     pub(crate) fn reported(&mut self, report: u64) {
         self.last_report = Some(report);
+    }
+
+    /// Notes that the broker renews it.
+    pub(crate) fn renew(&mut self) {
+        self.renewed = true;
+    }
+
+    /// Whether the broker renews it.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.renewed
     }
 
     /// Whether the plane may not have every report of this lease yet, `done` being in its hands.
@@ -180,6 +225,9 @@ impl Ticket {
 }
 
 impl State {
+    /// How many states there are.
+    pub(crate) const COUNT: usize = 5;
+
     /// What a ticket in this state waits for, for the watchdog.
     pub(crate) fn waits_for(self) -> &'static str {
         match self {

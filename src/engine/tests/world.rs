@@ -135,6 +135,7 @@ impl World {
             lease_give_up: Duration::from_secs(1800),
             grace: Duration::from_secs(10),
             close_timeout: Duration::from_secs(12),
+            download_timeout: Duration::from_secs(180),
             stall_warn: Duration::from_secs(30),
             parse_stall: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(60),
