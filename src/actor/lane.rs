@@ -1,31 +1,23 @@
-//! Lanes: the two queues of an inbox and the bell that wakes whoever serves them.
+//! Lanes: the two queues of an inbox, and who may take from them.
 //!
 //! The queues belong to the inbox, not to an actor: they survive a panic, and an epoch decides under the
 //! queue's own lock who may take from them. No lock is held while foreign code runs.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use actix::Recipient;
-use tokio::sync::Notify;
 
 use super::Epoch;
+use super::bell::{Bell, Target, Wake};
 use super::permits::{Permits, Slot};
 use super::probe::{Gauges, WAIT_SAMPLE};
 
 /// Locks; a poisoned lock is taken as it is, since no invariant here spans a call that can panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The only message actix ever carries for us: "look into your inbox".
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wake;
-
-impl actix::Message for Wake {
-    type Result = ();
 }
 
 /// What one incarnation has taken and not finished; set under the lane's lock.
@@ -37,11 +29,7 @@ impl Hand {
     const FACT: u8 = 2;
 
     fn hold(&self, slot: &Slot) {
-        let held = if slot.holds_permit() {
-            Self::ORDER
-        } else {
-            Self::FACT
-        };
+        let held = if slot.holds_permit() { Self::ORDER } else { Self::FACT };
         self.0.store(held, Ordering::SeqCst);
     }
 
@@ -55,73 +43,6 @@ impl Hand {
 
     pub(crate) fn holds_fact(&self) -> bool {
         self.0.load(Ordering::SeqCst) == Self::FACT
-    }
-}
-
-/// Who is woken when something is queued.
-pub(crate) enum Target {
-    Nobody,
-    Actor(Recipient<Wake>),
-    Task(Arc<Notify>),
-}
-
-/// Sends at most one wake until the receiver has found its lanes empty.
-pub(crate) struct Bell {
-    /// A wake is on its way, or a turn is running and will look again before it rests.
-    scheduled: AtomicBool,
-    /// The epoch that may take messages. Written only with both lanes locked.
-    serving: AtomicU32,
-    target: Mutex<Target>,
-    halt: AtomicBool,
-    halted: Notify,
-}
-
-impl Bell {
-    fn new(target: Target) -> Arc<Self> {
-        Arc::new(Self {
-            scheduled: AtomicBool::new(!matches!(target, Target::Task(_))),
-            serving: AtomicU32::new(0),
-            target: Mutex::new(target),
-            halt: AtomicBool::new(false),
-            halted: Notify::new(),
-        })
-    }
-
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the one place that sends through actix; one wake is pending at most"
-    )]
-    pub(crate) fn ring(&self) {
-        if self.scheduled.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        match &*lock(&self.target) {
-            Target::Nobody => {} // the successor looks into the lanes when it starts
-            Target::Actor(host) => host.do_send(Wake),
-            Target::Task(task) => {
-                self.scheduled.store(false, Ordering::SeqCst);
-                task.notify_one();
-            }
-        }
-    }
-
-    /// Asks the serving actor to stop before its next message.
-    pub(crate) fn halt(&self) {
-        self.halt.store(true, Ordering::SeqCst);
-        self.halted.notify_waiters();
-        self.ring();
-    }
-
-    pub(crate) fn is_halted(&self) -> bool {
-        self.halt.load(Ordering::SeqCst)
-    }
-
-    pub(crate) const fn halted(&self) -> &Notify {
-        &self.halted
-    }
-
-    pub(crate) fn is_serving(&self, epoch: Epoch) -> bool {
-        self.serving.load(Ordering::SeqCst) == epoch.0
     }
 }
 
@@ -193,11 +114,7 @@ impl<M> DataLane<M> {
         let since = queue.count.is_multiple_of(WAIT_SAMPLE).then(Instant::now);
         queue.count += 1;
         self.gauges.accepted.store(queue.count, Ordering::Relaxed);
-        queue.entries.push_back(Entry {
-            message,
-            slot,
-            since,
-        });
+        queue.entries.push_back(Entry { message, slot, since });
         self.gauges.set_depth(queue.entries.len());
     }
 
@@ -207,12 +124,7 @@ impl<M> DataLane<M> {
         if !self.bell.is_serving(epoch) {
             return Taken::Retired;
         }
-        let Some(Entry {
-            message,
-            mut slot,
-            since,
-        }) = queue.entries.pop_front()
-        else {
+        let Some(Entry { message, mut slot, since }) = queue.entries.pop_front() else {
             return Taken::Empty;
         };
         self.gauges.set_depth(queue.entries.len());
@@ -288,11 +200,7 @@ pub(crate) struct Lanes<M, C> {
 
 impl<M, C> Clone for Lanes<M, C> {
     fn clone(&self) -> Self {
-        Self {
-            data: Arc::clone(&self.data),
-            control: Arc::clone(&self.control),
-            bell: Arc::clone(&self.bell),
-        }
+        Self { data: Arc::clone(&self.data), control: Arc::clone(&self.control), bell: Arc::clone(&self.bell) }
     }
 }
 
@@ -302,11 +210,7 @@ impl<M, C> Lanes<M, C> {
         Self {
             data: Arc::new(DataLane {
                 name,
-                queue: Mutex::new(Queue {
-                    entries: VecDeque::new(),
-                    shut: false,
-                    count: 0,
-                }),
+                queue: Mutex::new(Queue { entries: VecDeque::new(), shut: false, count: 0 }),
                 permits: Permits::new(bound),
                 bell: Arc::clone(&bell),
                 gauges: Arc::new(Gauges::default()),
@@ -351,23 +255,16 @@ impl<M, C> Lanes<M, C> {
             return Rest::Retired;
         }
         self.bell.scheduled.store(false, Ordering::SeqCst);
-        let waiting = !lock(&self.data.queue).entries.is_empty()
-            || !lock(&self.control.queue).0.is_empty()
-            || self.bell.is_halted();
+        let waiting =
+            !lock(&self.data.queue).entries.is_empty() || !lock(&self.control.queue).0.is_empty() || self.bell.is_halted();
         // Whoever queued it and found the bell unset is about to send a wake: then that one will do.
-        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) {
-            Rest::More
-        } else {
-            Rest::Idle
-        }
+        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) { Rest::More } else { Rest::Idle }
     }
 
     /// Whether nothing is queued, in hand or in progress.
     pub(crate) fn is_quiet(&self, hand: &Hand) -> bool {
         let queue = lock(&self.data.queue);
-        queue.entries.is_empty()
-            && hand.is_empty()
-            && self.data.permits.free() == self.data.permits.bound()
+        queue.entries.is_empty() && hand.is_empty() && self.data.permits.free() == self.data.permits.bound()
     }
 
     /// Messages queued, slots held outside the lane, and the fact in hand.
@@ -399,12 +296,72 @@ impl<M, C> Lanes<M, C> {
         };
         drop(controls);
         let lost = dropped.len();
-        self.data
-            .gauges
-            .discarded
-            .fetch_add(lost as u64, Ordering::Relaxed);
+        self.data.gauges.discarded.fetch_add(lost as u64, Ordering::Relaxed);
         drop(dropped); // foreign destructors: after the locks
         self.data.permits.notify_settled();
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn lanes() -> Lanes<u32, u32> {
+        let lanes = Lanes::new("lanes", 4, Target::Nobody);
+        lanes.serve(Epoch(1));
+        lanes
+    }
+
+    #[test]
+    fn an_epoch_that_serves_no_more_takes_nothing() {
+        let (lanes, hand) = (lanes(), Hand::default());
+        for n in 0..2 {
+            lanes.data.push(n, Slot::empty()).unwrap();
+            assert!(lanes.control.push(n));
+        }
+        assert!(matches!(lanes.data.take(Epoch(1), &hand), Taken::Message((0, _))));
+        assert!(matches!(lanes.control.take(Epoch(1)), Taken::Message(0)));
+        hand.clear();
+        lanes.serve(Epoch(2));
+        assert!(matches!(lanes.data.take(Epoch(1), &hand), Taken::Retired));
+        assert!(matches!(lanes.control.take(Epoch(1)), Taken::Retired));
+        assert!(hand.is_empty());
+        assert_eq!(lanes.rest(Epoch(1)), Rest::Retired);
+        assert!(matches!(lanes.data.take(Epoch(2), &hand), Taken::Message((1, _))));
+        assert!(matches!(lanes.control.take(Epoch(2)), Taken::Message(1)));
+    }
+
+    #[test]
+    fn nobody_rests_over_a_message_or_a_halt() {
+        let lanes = lanes();
+        assert_eq!(lanes.rest(Epoch(1)), Rest::Idle);
+
+        // While a turn runs the flag is set, so these send no wake: the rest must find them.
+        lanes.serve(Epoch(1));
+        lanes.data.push(1, Slot::empty()).unwrap();
+        assert_eq!(lanes.rest(Epoch(1)), Rest::More);
+        lanes.data.take(Epoch(1), &Hand::default());
+        assert_eq!(lanes.rest(Epoch(1)), Rest::Idle);
+
+        lanes.serve(Epoch(1));
+        assert!(lanes.control.push(1));
+        assert_eq!(lanes.rest(Epoch(1)), Rest::More);
+        lanes.control.take(Epoch(1));
+        assert_eq!(lanes.rest(Epoch(1)), Rest::Idle);
+
+        lanes.serve(Epoch(1));
+        lanes.bell.halt();
+        assert_eq!(lanes.rest(Epoch(1)), Rest::More);
+    }
+
+    #[test]
+    fn what_is_queued_for_a_task_wakes_it() {
+        let bell = Arc::new(tokio::sync::Notify::new());
+        let lanes = Lanes::<u32, u32>::new("lanes", 4, Target::Task(Arc::clone(&bell)));
+        lanes.data.push(1, Slot::empty()).unwrap();
+        let heard = std::pin::pin!(bell.notified());
+        assert!(futures_util::FutureExt::now_or_never(heard).is_some());
     }
 }

@@ -6,6 +6,7 @@
 //! [`supervise`] restarts what panics within a budget and reports every end. No other module names actix,
 //! and no decision of the crawl is made here.
 
+mod bell;
 mod cx;
 mod host;
 mod inbox;
@@ -14,6 +15,7 @@ mod link;
 mod permits;
 mod place;
 mod plan;
+mod policy;
 mod probe;
 mod supervise;
 
@@ -23,8 +25,9 @@ pub use link::{AskError, Closed, Controls, Facts, Link, Refused, Reply};
 pub use permits::Slot;
 pub use place::{Arbiter, ArbiterHandle, Place, run_local, run_system};
 pub use plan::Plan;
+pub use policy::Policy;
 pub use probe::{Probe, Reading};
-pub use supervise::{Died, Drained, How, Policy, Supervised, supervise};
+pub use supervise::{Died, Drained, How, Supervised, supervise};
 
 /// Most orders, facts and controls handled in one turn, after which timers and futures get theirs.
 pub const TURN: usize = 64;

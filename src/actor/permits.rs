@@ -5,7 +5,7 @@
 //! are served first come, first served. Nothing here knows what the orders are.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, Semaphore, TryAcquireError};
@@ -26,10 +26,7 @@ impl Slot {
     /// A slot that holds no permit, as facts have.
     #[must_use]
     pub const fn empty() -> Self {
-        Self {
-            permits: None,
-            generation: None,
-        }
+        Self { permits: None, generation: None }
     }
 
     /// Whether this slot holds a permit.
@@ -50,9 +47,7 @@ impl Slot {
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot")
-            .field("holds_permit", &self.holds_permit())
-            .finish()
+        f.debug_struct("Slot").field("holds_permit", &self.holds_permit()).finish()
     }
 }
 
@@ -99,10 +94,7 @@ impl Permits {
         Arc::new(Self {
             room: Semaphore::new(bound),
             bound,
-            handed: Mutex::new(Handed {
-                generation: 0,
-                out: 0,
-            }),
+            handed: Mutex::new(Handed { generation: 0, out: 0 }),
             refused: AtomicBool::new(false),
             on_room: Mutex::new(Vec::new()),
             draining: AtomicBool::new(false),
@@ -112,14 +104,17 @@ impl Permits {
 
     pub(crate) fn try_take(self: &Arc<Self>) -> Result<Slot, NoSlot> {
         match self.take_now() {
-            Err(NoSlot::Full) => {
-                // A slot may come free between the refusal and the note of it: look again after the
-                // note, or the one who was refused would never hear of that room.
-                self.refused.store(true, Ordering::SeqCst);
-                self.take_now()
-            }
+            Err(NoSlot::Full) => self.note_refusal(),
             taken => taken,
         }
+    }
+
+    /// Notes that room must be told, and looks again: a slot that came free between the refusal and the
+    /// note was told to nobody.
+    fn note_refusal(self: &Arc<Self>) -> Result<Slot, NoSlot> {
+        self.refused.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.take_now()
     }
 
     fn take_now(self: &Arc<Self>) -> Result<Slot, NoSlot> {
@@ -141,10 +136,7 @@ impl Permits {
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
-        Slot {
-            permits: Some(Arc::clone(self)),
-            generation: None,
-        }
+        Slot { permits: Some(Arc::clone(self)), generation: None }
     }
 
     fn give_back(&self, generation: Option<u32>) {
@@ -155,16 +147,21 @@ impl Permits {
             }
             handed.out -= 1;
         }
-        self.room.add_permits(1);
+        self.add(1);
+    }
+
+    fn add(&self, slots: usize) {
+        self.room.add_permits(slots);
+        // Pairs with the fences after `refused` and `draining` are set: either we see the flag, or the one
+        // who set it sees the permit.
+        fence(Ordering::SeqCst);
         self.tell_room();
         self.notify_settled();
     }
 
     fn tell_room(&self) {
         // The permit may have gone straight to a waiting sender: that is not room for an offer.
-        if self.refused.load(Ordering::SeqCst)
-            && self.room.available_permits() > 0
-            && self.refused.swap(false, Ordering::SeqCst)
+        if self.refused.load(Ordering::SeqCst) && self.room.available_permits() > 0 && self.refused.swap(false, Ordering::SeqCst)
         {
             let told: Vec<OnRoom> = lock(&self.on_room).clone();
             for f in told {
@@ -185,10 +182,8 @@ impl Permits {
             std::mem::take(&mut handed.out)
         };
         if out > 0 {
-            self.room.add_permits(out);
-            self.tell_room();
+            self.add(out);
         }
-        self.notify_settled();
         out
     }
 
@@ -215,6 +210,7 @@ impl Permits {
 
     pub(crate) fn begin_drain(&self) {
         self.draining.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// Wakes a drain so that it looks again.
@@ -226,5 +222,33 @@ impl Permits {
 
     pub(crate) const fn settled(&self) -> &Notify {
         &self.settled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn a_slot_that_comes_free_between_the_refusal_and_its_note_is_taken() {
+        let permits = Permits::new(1);
+        let held = permits.try_take().unwrap();
+        assert_eq!(permits.take_now().unwrap_err(), NoSlot::Full);
+        drop(held); // nobody is noted as refused yet, so nobody is told
+        assert!(permits.note_refusal().is_ok());
+    }
+
+    #[test]
+    fn a_slot_that_was_written_off_comes_back_once() {
+        let permits = Permits::new(2);
+        let (mut old, queued) = (permits.try_take().unwrap(), permits.try_take().unwrap());
+        old.hand_out();
+        assert_eq!(permits.write_off(), 1);
+        assert_eq!((permits.free(), permits.handed()), (1, 0));
+        drop(old);
+        assert_eq!(permits.free(), 1, "given back when it was written off");
+        drop(queued);
+        assert_eq!(permits.free(), 2, "what waits in the lane is not written off");
     }
 }

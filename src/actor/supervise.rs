@@ -16,52 +16,8 @@ use tokio::time::Instant;
 use super::host::{panic_text, start};
 use super::lane::{Hand, lock};
 use super::place::Place;
+use super::policy::Policy;
 use super::{Epoch, Inbox, Worker};
-
-/// How often and how fast an actor is restarted after panics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// Most restarts within [`within`](Self::within); one more panic and supervision gives up.
-    pub max_restarts: u32,
-    /// The window over which restarts are counted.
-    pub within: Duration,
-    /// Wait before the first restart in the window; doubled for each further one.
-    pub first_backoff: Duration,
-    /// Longest wait before a restart.
-    pub max_backoff: Duration,
-}
-
-impl Policy {
-    /// No restart: the first panic gives up, as for an actor whose state cannot be rebuilt.
-    pub const FATAL: Self = Self {
-        max_restarts: 0,
-        within: Duration::ZERO,
-        first_backoff: Duration::ZERO,
-        max_backoff: Duration::ZERO,
-    };
-
-    fn backoff(&self, restarts: usize) -> Duration {
-        let doubled = u32::try_from(restarts)
-            .ok()
-            .and_then(|n| 2u32.checked_pow(n))
-            .unwrap_or(u32::MAX);
-        self.first_backoff
-            .saturating_mul(doubled)
-            .min(self.max_backoff)
-    }
-}
-
-impl Default for Policy {
-    /// Five restarts a minute, after 100 ms at first and 5 s at most.
-    fn default() -> Self {
-        Self {
-            max_restarts: 5,
-            within: Duration::from_secs(60),
-            first_backoff: Duration::from_millis(100),
-            max_backoff: Duration::from_secs(5),
-        }
-    }
-}
 
 /// The end of an incarnation, or of the actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +29,8 @@ pub struct Died {
     /// How it ended.
     pub how: How,
     /// Orders and facts lost: the one in hand; at the end of the actor, also those still queued; at a
-    /// replacement, every order whose slot the incarnation held.
+    /// replacement, every order whose slot the incarnation held. Work a panicked worker had kept for later
+    /// is not in it: whoever ordered it knows.
     pub lost: usize,
 }
 
@@ -104,7 +61,8 @@ pub struct Drained {
 /// `factory` builds each incarnation on the actor's own thread; `died` is called at every end, on the
 /// thread that notices it, and must not block.
 ///
-/// With [`Place::Here`] this must be called within a `LocalSet`; elsewhere it panics, as
+/// An inbox has one actor at a time, and none after its actor has ended for good: then this reports
+/// [`How::Stopped`] at once. With [`Place::Here`] this must be called within a `LocalSet`; elsewhere it panics, as
 /// [`tokio::task::spawn_local`] does.
 pub fn supervise<W, F>(
     place: Place,
@@ -124,19 +82,14 @@ where
         policy,
         factory: Box::new(factory),
         died: Box::new(died),
-        state: Mutex::new(State {
-            epoch,
-            ended: false,
-            restarts: VecDeque::new(),
-            hand: Arc::default(),
-        }),
+        state: Mutex::new(State { epoch, ended: false, restarts: VecDeque::new(), hand: Arc::default() }),
     });
-    let tenure = Tenure::new(
-        &supervisor,
-        epoch,
-        Arc::clone(&lock(&supervisor.state).hand),
-    );
-    launch(place, tenure);
+    let tenure = Tenure::new(&supervisor, epoch, Arc::clone(&lock(&supervisor.state).hand));
+    if inbox.lanes.data.is_shut() {
+        drop(tenure); // an inbox whose actor has ended serves no other: says `Stopped` at once
+    } else {
+        launch(place, tenure);
+    }
     Supervised { supervisor }
 }
 
@@ -155,7 +108,7 @@ impl<W: Worker> Supervised<W> {
     pub fn replace(&self, place: Place) -> bool {
         let s = &self.supervisor;
         let lanes = &s.inbox.lanes;
-        let (old, lost, tenure) = {
+        let (old, hand, tenure) = {
             let mut state = lock(&s.state);
             if state.ended {
                 return false;
@@ -164,14 +117,14 @@ impl<W: Worker> Supervised<W> {
             state.epoch = old.next();
             lanes.serve(state.epoch);
             let hand = std::mem::take(&mut state.hand);
-            (
-                old,
-                usize::from(hand.holds_fact()),
-                Tenure::new(s, state.epoch, Arc::clone(&state.hand)),
-            )
+            (old, hand, Tenure::new(s, state.epoch, Arc::clone(&state.hand)))
         };
-        let lost = lost + lanes.data.permits.write_off();
+        // An order in hand holds its slot as a rule, but its handler may have given it back already.
+        let held = lanes.data.permits.write_off() + usize::from(hand.holds_fact());
+        let lost = held.max(usize::from(!hand.is_empty()));
+        lanes.data.gauges.discarded.fetch_add(lost as u64, Ordering::Relaxed);
         lanes.data.gauges.restarts.fetch_add(1, Ordering::Relaxed);
+        lanes.data.permits.notify_settled();
         s.report(old, How::Replaced, lost);
         launch(place, tenure);
         true
@@ -203,18 +156,11 @@ impl<W: Worker> Supervised<W> {
             }
         };
         let in_time = tokio::time::timeout(within, quiet).await.is_ok();
-        let left = if in_time {
-            0
-        } else {
-            lanes.outstanding(&self.hand())
-        };
+        let left = if in_time { 0 } else { lanes.outstanding(&self.hand()) };
         let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let lost = left + count(gauges.discarded.load(Relaxed) - discarded);
         let all = begun + count(gauges.accepted.load(Relaxed) - accepted);
-        Drained {
-            done: all.saturating_sub(lost),
-            lost,
-        }
+        Drained { done: all.saturating_sub(lost), lost }
     }
 
     /// Has the actor end before its next message; what is queued is dropped and counted in [`Died`].
@@ -247,18 +193,13 @@ impl<W: Worker> Supervised<W> {
 
 impl<W: Worker> Clone for Supervised<W> {
     fn clone(&self) -> Self {
-        Self {
-            supervisor: Arc::clone(&self.supervisor),
-        }
+        Self { supervisor: Arc::clone(&self.supervisor) }
     }
 }
 
 impl<W: Worker> fmt::Debug for Supervised<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supervised")
-            .field("inbox", self.inbox())
-            .field("epoch", &self.epoch())
-            .finish()
+        f.debug_struct("Supervised").field("inbox", self.inbox()).field("epoch", &self.epoch()).finish()
     }
 }
 
@@ -281,18 +222,9 @@ struct State {
 impl<W: Worker> Supervisor<W> {
     fn report(&self, epoch: Epoch, how: How, lost: usize) {
         let name = self.inbox.name();
-        let died = Died {
-            name,
-            epoch,
-            how,
-            lost,
-        };
+        let died = Died { name, epoch, how, lost };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.died)(died))) {
-            tracing::error!(
-                actor = name,
-                panic = panic_text(panic.as_ref()),
-                "report of an actor's end panicked"
-            );
+            tracing::error!(actor = name, panic = panic_text(panic.as_ref()), "report of an actor's end panicked");
         }
     }
 
@@ -310,17 +242,9 @@ impl<W: Worker> Supervisor<W> {
             if state.ended || state.epoch != epoch {
                 return; // replaced: reported then
             }
-            lanes
-                .data
-                .gauges
-                .discarded
-                .fetch_add(in_hand as u64, Ordering::Relaxed);
+            lanes.data.gauges.discarded.fetch_add(in_hand as u64, Ordering::Relaxed);
             let now = Instant::now();
-            while state
-                .restarts
-                .front()
-                .is_some_and(|at| now.duration_since(*at) > self.policy.within)
-            {
+            while state.restarts.front().is_some_and(|at| now.duration_since(*at) > self.policy.within) {
                 state.restarts.pop_front();
             }
             let restarts = state.restarts.len();
@@ -356,12 +280,7 @@ impl<W: Worker> Supervisor<W> {
             state.ended = true;
         }
         let in_hand = usize::from(!hand.is_empty());
-        self.inbox
-            .lanes
-            .data
-            .gauges
-            .discarded
-            .fetch_add(in_hand as u64, Ordering::Relaxed);
+        self.inbox.lanes.data.gauges.discarded.fetch_add(in_hand as u64, Ordering::Relaxed);
         self.finish(epoch, How::Stopped, in_hand);
     }
 }
@@ -413,12 +332,7 @@ pub(crate) struct Tenure<W: Worker> {
 
 impl<W: Worker> Tenure<W> {
     fn new(supervisor: &Arc<Supervisor<W>>, epoch: Epoch, hand: Arc<Hand>) -> Self {
-        Self {
-            supervisor: Arc::clone(supervisor),
-            epoch,
-            hand,
-            settled: false,
-        }
+        Self { supervisor: Arc::clone(supervisor), epoch, hand, settled: false }
     }
 
     pub(crate) fn inbox(&self) -> &Inbox<W> {

@@ -98,6 +98,11 @@ impl Stats {
     }
 }
 
+/// The time now as the stats carry it: ISO 8601, UTC, microseconds.
+pub(crate) fn utc_now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string()
+}
+
 impl fmt::Debug for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stats").field("keys", &self.0.values.len()).finish()

@@ -22,8 +22,6 @@ pub(crate) enum Act {
     Parser(Option<usize>, parser::message::Order),
     /// To every parser.
     Parsers(ParserCommand),
-    /// A parser's thread is stuck: give its inbox to a new one.
-    ReplaceParser(usize),
     Reporter(reporter::message::Order),
     ReporterControl(reporter::message::Control),
     Collector(collector::message::Order),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::hub::Tally;
 use crate::actor::Died;
 use crate::settings::Settings;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
@@ -52,8 +53,6 @@ pub enum Control {
     Settings(Arc<Settings>),
     /// The engine's own timer.
     Tick,
-    /// A report has waited long enough for its callback's marks.
-    HoldOver(super::ticket::Tag),
     /// A limit of the shutdown is over.
     StepOver(u32),
 }
@@ -78,6 +77,8 @@ pub enum Peer {
 /// Why a job stops before it is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
+    /// Nothing is left to do.
+    Finished,
     /// A signal.
     Signal,
     /// A limit of the settings, by its finish reason: `closespider_itemcount` and the like.
@@ -90,6 +91,8 @@ pub enum StopReason {
     Misconfigured(String),
     /// The disk refused writes for too long.
     DiskFull(String),
+    /// The frontier is full and nothing can empty it.
+    FrontierFull(String),
     /// A part of the runtime cannot be kept alive.
     Internal(String),
 }
@@ -111,4 +114,8 @@ pub struct Ended {
     pub failures: Vec<(String, u64, String)>,
     /// Sentences about what did not balance; empty when all is well.
     pub imbalances: Vec<String>,
+    /// Counts of the whole job.
+    pub tally: Tally,
+    /// Why the job stopped early, when the reason alone does not say it.
+    pub note: Option<String>,
 }

@@ -11,6 +11,7 @@ use crate::api::failure::Fault;
 use crate::collector::message::Group;
 use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
+use crate::parser::message::Parsed;
 use crate::plane::{Grant, LeaseId};
 use crate::scheduler::job::{Job, Outcome, SlotKey};
 
@@ -31,6 +32,8 @@ pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
 pub(crate) struct LeaseGuard {
     grant: Option<Grant>,
     releaser: Releaser,
+    /// The last report made under it: the lease may not be released before the plane has that.
+    last_report: Option<u64>,
 }
 
 /// What a ticket is for.
@@ -78,12 +81,13 @@ pub(crate) struct Ticket {
     /// Kept until the callback is over, so that a page can be given to another parser.
     pub(crate) reply: Option<Arc<Reply>>,
     pub(crate) fault: Option<Fault>,
-    pub(crate) parser: Option<usize>,
     /// Request records that go with the next group.
     pub(crate) records: Vec<String>,
     /// Groups made so far.
     pub(crate) parts: u32,
     pub(crate) commit: Option<Commit>,
+    /// The end of a callback that was lost while a part of it was being committed: it counts after that part.
+    pub(crate) early: Option<Box<Parsed>>,
 }
 
 /// A commit under way: children first, then the group, then whoever waits.
@@ -109,11 +113,21 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser }
+        Self { grant: Some(grant), releaser, last_report: None }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
         self.grant.as_ref()
+    }
+
+    /// Notes a report that does not end the lease.
+    pub(crate) fn reported(&mut self, report: u64) {
+        self.last_report = Some(report);
+    }
+
+    /// Whether the plane may not have every report of this lease yet, `done` being in its hands.
+    pub(crate) fn waits_for_report(&self, done: u64) -> bool {
+        self.last_report.is_some_and(|last| last > done)
     }
 
     /// A releasing report ends the lease: the guard no longer does.
@@ -152,26 +166,16 @@ impl Ticket {
             reported: true,
             reply: None,
             fault: None,
-            parser: None,
             records: Vec::new(),
             parts: 0,
             commit: None,
+            early: None,
         }
     }
 
     pub(crate) fn enter(&mut self, state: State, now: Instant) {
         self.state = state;
         self.since = now;
-    }
-
-    /// Whether it counts against the window's requests.
-    pub(crate) fn holds_window(&self) -> bool {
-        self.kind == Kind::Request && self.state != State::Leasing
-    }
-
-    /// Whether it counts against `CONCURRENT_REQUESTS`.
-    pub(crate) fn is_downloading(&self) -> bool {
-        matches!(self.state, State::Leasing | State::Pacing | State::Fetching)
     }
 }
 

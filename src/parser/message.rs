@@ -13,7 +13,7 @@ use crate::scheduler::job::Job;
 
 /// Orders of the engine.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Run the callback of a page.
     Page {
         /// The ticket.
@@ -130,6 +130,20 @@ pub enum CallbackFault {
     Stalled,
     /// The job stopped.
     Cancelled,
+}
+
+impl CallbackFault {
+    /// The class name in `spider_exceptions/…`.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Error(_) => "CallbackError",
+            Self::Panic(_) => "Panic",
+            Self::TimedOut => "CallbackTimeout",
+            Self::Stalled => "CallbackStalled",
+            Self::Cancelled => "Cancelled",
+        }
+    }
 }
 
 impl Effects {

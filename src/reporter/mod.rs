@@ -1,3 +1,263 @@
-//! The reporter.
+//! The reporter: hands the reports of attempts to the control plane, in batches and in order.
+//!
+//! Never drops a report: while the plane is unavailable they stay queued, and a full queue is a full link.
+//! The queue lives outside the actor and survives its panic, and so does the answer to a call under way.
 
+mod error_kind;
 pub mod message;
+pub mod queue;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub use self::error_kind::error_kind;
+use self::message::{Control, Fact, Order};
+use self::queue::{Due, Limits, Queue};
+use crate::actor::{Controls, Cx, Facts, Slot, Timer, Worker};
+use crate::api::stats::Stats;
+use crate::broker::{Call, Net};
+use crate::engine;
+use crate::plane::backoff::Backoff;
+use crate::plane::{ControlPlane, PlaneError, Rejected};
+
+/// What a reporter is made of. The same parts make its successor, which goes on with the same queue.
+#[derive(Clone)]
+pub struct Parts {
+    /// The control plane.
+    pub plane: Arc<dyn ControlPlane>,
+    /// The way to the engine.
+    pub engine: Facts<engine::message::Fact>,
+    /// Where calls run that are not answered at once.
+    pub net: Net,
+    /// `reporter/…` counters.
+    pub stats: Stats,
+    /// The reports not handed over yet.
+    pub backlog: Backlog,
+    /// `REPORT_BATCH`: most reports in a call.
+    pub batch: usize,
+    /// `REPORT_FLUSH`: how long a report waits for others.
+    pub flush: Duration,
+    /// For the jitter of waits.
+    pub seed: u64,
+}
+
+/// The reports not handed over yet; clones are the same. The inbox's bound (`REPORT_QUEUE`) bounds them.
+#[derive(Clone, Default)]
+pub struct Backlog(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    queue: Queue<Slot>,
+    /// How the call under way ended, until an incarnation has dealt with it.
+    answer: Option<Answer>,
+    /// The call is being begun, and whoever does so looks for its answer then: no tick is needed.
+    beginning: bool,
+}
+
+type Answer = Result<Vec<Rejected>, PlaneError>;
+
+impl Backlog {
+    /// Reports not handed over yet, those of a call under way included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.state().queue.len()
+    }
+
+    /// Whether every report was handed over or rejected.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The queue's methods leave it whole at every point where they could panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Leaves the answer of a call in the backlog, also when the call is dropped or panics: then it failed.
+struct Leave {
+    backlog: Backlog,
+    reporter: Controls<Control>,
+    answer: Option<Answer>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let gone = || Err(PlaneError::Unavailable("the call was broken off".to_owned()));
+        let beginning = {
+            let mut state = self.backlog.state();
+            state.answer = Some(self.answer.take().unwrap_or_else(gone));
+            state.beginning
+        };
+        if !beginning {
+            self.reporter.tell(Control::Tick);
+        }
+    }
+}
+
+/// The actor.
+pub struct Reporter {
+    parts: Parts,
+    limits: Limits,
+    backoff: Backoff,
+    tick: Option<(Instant, Timer)>,
+    /// A flush was asked for, and reports from before it may still be in the lane.
+    flush: bool,
+}
+
+impl Reporter {
+    /// A reporter of `parts`, with whatever their backlog holds.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let limits = Limits { batch: parts.batch.max(1), flush: parts.flush };
+        Self { limits, backoff: Backoff::new(parts.seed), tick: None, flush: false, parts }
+    }
+
+    /// Deals with the answer there may be and makes the calls that are due.
+    fn pump(&mut self, cx: &mut Cx<'_, Self>) {
+        loop {
+            let backlog = self.parts.backlog.clone();
+            let due = {
+                let mut state = backlog.state();
+                let answer = state.answer.take();
+                if let Some(answer) = answer {
+                    self.settle(&mut state.queue, answer);
+                }
+                state.queue.due(self.limits, Instant::now())
+            };
+            match due {
+                Due::Now if self.call(cx) => {}
+                Due::Now | Due::No => return self.disarm(cx),
+                Due::At(at) => return self.arm(at, cx),
+            }
+        }
+    }
+
+    /// Makes a call; whether it is over already.
+    fn call(&mut self, cx: &mut Cx<'_, Self>) -> bool {
+        let reports = {
+            let mut state = self.parts.backlog.state();
+            state.beginning = true;
+            state.queue.call(self.limits)
+        };
+        let plane = Arc::clone(&self.parts.plane);
+        let mut leave = Leave { backlog: self.parts.backlog.clone(), reporter: cx.controls(), answer: None };
+        let call = self.parts.net.run(async move {
+            leave.answer = Some(plane.report(reports).await);
+            drop(leave);
+        });
+        if let Call::Waiting(waiting) = call {
+            cx.spawn(waiting, |_, _, _| {}); // the answer is in the backlog, and a tick says so
+        }
+        let mut state = self.parts.backlog.state();
+        state.beginning = false;
+        state.answer.is_some()
+    }
+
+    fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer) {
+        let stats = &self.parts.stats;
+        let settled = match answer {
+            Ok(rejected) => queue.taken(rejected),
+            Err(PlaneError::NoLease(lease)) => queue.refused(&PlaneError::NoLease(lease).to_string()),
+            Err(e) => {
+                let failures = queue.failed();
+                let now = Instant::now();
+                queue.hold_until(now.checked_add(self.backoff.wait(failures)).unwrap_or(now));
+                stats.inc("reporter/retries");
+                let (queued, why) = (queue.len(), e.to_string());
+                self.parts.engine.post(engine::message::Fact::Reporter(Fact::Delayed { queued, why }));
+                return;
+            }
+        };
+        stats.add("reporter/reports", i64::try_from(settled.handed).unwrap_or(i64::MAX));
+        let mut facts = Vec::with_capacity(1 + settled.rejected.len());
+        if settled.handed > 0 {
+            facts.push(Fact::Handed(settled.handed));
+        }
+        if !settled.rejected.is_empty() {
+            stats.add("reporter/rejected", i64::try_from(settled.rejected.len()).unwrap_or(i64::MAX));
+            facts.extend(settled.rejected.into_iter().map(Fact::Rejected));
+        }
+        self.parts.engine.post_all(facts.into_iter().map(engine::message::Fact::Reporter));
+    }
+
+    fn arm(&mut self, at: Instant, cx: &mut Cx<'_, Self>) {
+        if self.tick.is_some_and(|(armed, _)| armed == at) {
+            return;
+        }
+        self.disarm(cx);
+        let timer = cx.after(at.saturating_duration_since(Instant::now()), Control::Tick);
+        self.tick = Some((at, timer));
+    }
+
+    fn disarm(&mut self, cx: &mut Cx<'_, Self>) {
+        if let Some((_, timer)) = self.tick.take() {
+            cx.cancel(timer);
+        }
+    }
+}
+
+impl Worker for Reporter {
+    type Order = Order;
+    type Control = Control;
+
+    fn started(&mut self, cx: &mut Cx<'_, Self>) {
+        self.pump(cx);
+    }
+
+    fn handle(&mut self, order: Order, slot: Slot, _: &mut Cx<'_, Self>) {
+        match order {
+            Order::Report(report) => self.parts.backlog.state().queue.push(report, slot, Instant::now()),
+        }
+    }
+
+    fn control(&mut self, control: Control, _: &mut Cx<'_, Self>) {
+        match control {
+            Control::Flush => self.flush = true,
+            Control::Tick => {} // the end of the turn looks at the clock
+        }
+    }
+
+    fn turn_end(&mut self, cx: &mut Cx<'_, Self>) {
+        let queued = {
+            let mut state = self.parts.backlog.state();
+            if self.flush {
+                // The command overtook the reports that were sent before it.
+                state.queue.flush();
+                self.flush = cx.queued() > 0;
+            }
+            state.queue.len()
+        };
+        self.parts.stats.max("reporter/queue_max", i64::try_from(queued).unwrap_or(i64::MAX));
+        self.pump(cx);
+    }
+}
+
+impl fmt::Debug for Backlog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backlog").field("reports", &self.len()).finish()
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("net", &self.net)
+            .field("backlog", &self.backlog)
+            .field("batch", &self.batch)
+            .field("flush", &self.flush)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reporter").field("parts", &self.parts).finish_non_exhaustive()
+    }
+}

@@ -145,8 +145,10 @@ pub struct Accepted {
     pub too_long: u64,
     /// Requests queued or in flight now.
     pub pending: u64,
-    /// Why the store refused the whole offer, if it did, and the offer itself: nothing of it was taken.
-    pub refused: Option<(StoreError, Vec<Job>)>,
+    /// Why the store refused the whole offer, if it did; then nothing of it was taken or counted.
+    pub error: Option<StoreError>,
+    /// The offer's requests, back, when it was refused: to be offered again under a new number.
+    pub refused: Vec<Job>,
 }
 
 /// Answers a pull: jobs that may go now, and what is left.

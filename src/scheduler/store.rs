@@ -2,8 +2,8 @@
 //!
 //! A store owns every request from the offer to the settle, the seen set, and the books; each method is
 //! one atomic step, and a store that survives a crash gives back what was pulled and not settled. Stores
-//! know no clock (times are passed in, as time since the Unix epoch): when a job may go is the scheduler's business, except for the not-before time a job was
-//! sent back with, which the store keeps with it.
+//! know no clock (times are passed in, as time since the Unix epoch): when a job may go is the scheduler's
+//! business, except for the not-before time a job was sent back with, which the store keeps with it.
 
 use std::time::Duration;
 
@@ -11,22 +11,30 @@ use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 
 /// A frontier store.
 pub trait Store: Send {
-    /// Takes jobs in: drops what was seen before (unless the request passes the filter) and what the same
-    /// parent offered before under the same id, queues the rest.
+    /// Takes jobs in: drops what was seen before (unless the request passes the filter, which marks it as seen
+    /// all the same) and what was queued before as the same child of the same unsettled parent, queues the rest.
     ///
     /// # Errors
-    /// When the store cannot write; then none of the batch was taken.
-    fn offer(&mut self, jobs: Vec<Job>) -> Result<Offered, StoreError>;
+    /// When the store cannot write; then none of the batch was taken, and `jobs` is as it was. Otherwise it is
+    /// empty.
+    fn offer(&mut self, jobs: &mut Vec<Job>) -> Result<Offered, StoreError>;
 
-    /// Takes the slot's next job that is due at `now`: highest priority first, oldest first within one.
-    /// The job counts as pending until it is settled or put back.
+    /// Takes a job in as one that is pulled already, past the seen set and the bound: robots.txt requests, for
+    /// which pages wait that are pulled themselves. They go back into the queue by [`Store::recover`] only.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn admit(&mut self, job: &Job) -> Result<(), StoreError>;
+
+    /// Takes the slot's next job that is due at `now`: highest priority first, oldest first within one, by when
+    /// it was offered or put back. The job counts as pending until it is settled or put back.
     ///
     /// # Errors
     /// When the store cannot read.
     fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError>;
 
     /// Puts a pulled job back, to go at `not_before` at the earliest; `job` replaces what was stored
-    /// (attempts, URL after a redirect, priority).
+    /// (attempts, URL after a redirect, priority). A job that is not out changes nothing. There is always room.
     ///
     /// # Errors
     /// When the store cannot write.
@@ -53,6 +61,9 @@ pub trait Store: Send {
     /// Bytes held in memory.
     fn weight(&self) -> usize;
 
+    /// Where the queue is kept, for the counters' names.
+    fn medium(&self) -> Medium;
+
     /// How many start requests were accepted, in order: where `start()` goes on after a restart.
     fn start_cursor(&self) -> u64;
 
@@ -62,11 +73,21 @@ pub trait Store: Send {
     /// When the store cannot write.
     fn advance_start(&mut self, to: u64) -> Result<(), StoreError>;
 
-    /// Jobs pulled and neither settled nor put back: after a crash they go back into the queue.
+    /// Jobs pulled and neither settled nor put back: after a crash they go back to their place in the queue.
+    /// What is known to have ended must be settled before.
     ///
     /// # Errors
     /// When the store cannot write.
     fn recover(&mut self) -> Result<u64, StoreError>;
+}
+
+/// Where a store keeps its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// In memory.
+    Memory,
+    /// On disk.
+    Disk,
 }
 
 /// What an offer came to.

@@ -3,12 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dragline::actor::{
-    Cx, Died, Epoch, Inbox, Place, Policy, Reply, Slot, Supervised, Worker, supervise,
-};
+use dragline::actor::{Cx, Died, Epoch, Inbox, Place, Policy, Reply, Slot, Supervised, Worker, supervise};
 
 #[derive(Debug)]
-pub enum Order {
+pub(crate) enum Order {
     Note(u32),
     /// Keeps the slot until [`Control::Release`].
     Keep(u32),
@@ -23,7 +21,7 @@ pub enum Order {
 }
 
 #[derive(Debug)]
-pub enum Control {
+pub(crate) enum Control {
     Note(u32),
     Arm(Duration, u32),
     /// Re-armed by hand for ever.
@@ -39,7 +37,7 @@ pub enum Control {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Did {
+pub(crate) enum Did {
     Started(Epoch),
     Order(u32),
     Control(u32),
@@ -49,54 +47,40 @@ pub enum Did {
 }
 
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Did>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<Did>>>);
 
 impl Log {
-    pub fn add(&self, did: Did) {
+    pub(crate) fn add(&self, did: Did) {
         self.0.lock().unwrap().push(did);
     }
 
-    pub fn all(&self) -> Vec<Did> {
+    pub(crate) fn all(&self) -> Vec<Did> {
         self.0.lock().unwrap().clone()
     }
 
-    pub fn orders(&self) -> Vec<u32> {
-        self.all()
-            .into_iter()
-            .filter_map(|did| {
-                if let Did::Order(n) = did {
-                    Some(n)
-                } else {
-                    None
-                }
-            })
-            .collect()
+    pub(crate) fn orders(&self) -> Vec<u32> {
+        self.all().into_iter().filter_map(|did| if let Did::Order(n) = did { Some(n) } else { None }).collect()
     }
 
-    pub fn count(&self, did: &Did) -> usize {
+    pub(crate) fn count(&self, did: &Did) -> usize {
         self.all().iter().filter(|d| *d == did).count()
     }
 
-    pub fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.0.lock().unwrap().clear();
     }
 }
 
-pub struct Player {
-    pub log: Log,
-    pub kept: Vec<Slot>,
+pub(crate) struct Player {
+    pub(crate) log: Log,
+    pub(crate) kept: Vec<Slot>,
     panic_at_turn_end: bool,
     panic_when_dropped: bool,
 }
 
 impl Player {
-    pub fn new(log: Log) -> Self {
-        Self {
-            log,
-            kept: Vec::new(),
-            panic_at_turn_end: false,
-            panic_when_dropped: false,
-        }
+    pub(crate) fn new(log: Log) -> Self {
+        Self { log, kept: Vec::new(), panic_at_turn_end: false, panic_when_dropped: false }
     }
 }
 
@@ -179,17 +163,17 @@ impl Worker for Player {
     }
 }
 
-pub type Deaths = Arc<Mutex<Vec<Died>>>;
+pub(crate) type Deaths = Arc<Mutex<Vec<Died>>>;
 
 /// A player with its inbox, its log, and the reports of its ends.
-pub struct Stage {
-    pub inbox: Inbox<Player>,
-    pub log: Log,
-    pub deaths: Deaths,
-    pub actor: Supervised<Player>,
+pub(crate) struct Stage {
+    pub(crate) inbox: Inbox<Player>,
+    pub(crate) log: Log,
+    pub(crate) deaths: Deaths,
+    pub(crate) actor: Supervised<Player>,
 }
 
-pub const QUICK: Policy = Policy {
+pub(crate) const QUICK: Policy = Policy {
     max_restarts: 3,
     within: Duration::from_secs(60),
     first_backoff: Duration::from_millis(100),
@@ -197,12 +181,8 @@ pub const QUICK: Policy = Policy {
 };
 
 impl Stage {
-    pub fn new(place: Place, bound: usize, policy: Policy) -> Self {
-        let (inbox, log, deaths) = (
-            Inbox::new("player", bound),
-            Log::default(),
-            Deaths::default(),
-        );
+    pub(crate) fn new(place: Place, bound: usize, policy: Policy) -> Self {
+        let (inbox, log, deaths) = (Inbox::new("player", bound), Log::default(), Deaths::default());
         let actor = supervise(
             place,
             &inbox,
@@ -216,40 +196,32 @@ impl Stage {
                 move |died| deaths.lock().unwrap().push(died)
             },
         );
-        Self {
-            inbox,
-            log,
-            deaths,
-            actor,
-        }
+        Self { inbox, log, deaths, actor }
     }
 
-    pub fn here(bound: usize) -> Self {
+    pub(crate) fn here(bound: usize) -> Self {
         Self::new(Place::Here, bound, QUICK)
     }
 
-    pub fn deaths(&self) -> Vec<Died> {
+    pub(crate) fn deaths(&self) -> Vec<Died> {
         self.deaths.lock().unwrap().clone()
     }
 }
 
 /// Lets everything that can run do so; moves a paused clock by one millisecond.
-pub async fn settle() {
+pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
 }
 
 /// Waits in real time until `done`, ten seconds at most.
-pub async fn until(what: &str, done: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, done: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !done() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "waited in vain until {what}"
-        );
+        assert!(begun.elapsed() < Duration::from_secs(10), "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
-pub const fn ms(n: u64) -> Duration {
+pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }

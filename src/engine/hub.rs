@@ -1,0 +1,388 @@
+//! The hub: every decision about the life of a request, as a plain struct.
+//!
+//! Facts and commands go in, [`Act`]s come out; time is an argument. No actor, no clock, no I/O: a test can
+//! drive any interleaving. The parts of its behaviour are in `flow` (leases, downloads, callbacks), `commit`
+//! (the commit order), `watch` (pulling, idleness, limits, stalls) and `shutdown`.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::act::Act;
+use super::message::{Control, Fact};
+use super::record::Failures;
+use super::shutdown::Phase;
+use super::ticket::{Kind, LeaseGuard, Releaser, State, Tag, Ticket};
+use super::window::Bytes;
+use crate::api::context::Context;
+use crate::api::stats::Stats;
+use crate::plane::Ask;
+use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::{collector, reporter};
+
+/// Decides under which site and client a request is leased; `None`: no rule covers it.
+pub(crate) type AskFor = Box<dyn Fn(&Job) -> Option<Ask> + Send>;
+
+/// The hub's settings; the first three can change while it runs.
+pub(crate) struct HubConfig {
+    /// `CONCURRENT_REQUESTS`.
+    pub concurrent: usize,
+    /// Requests from download to kept record.
+    pub window_requests: usize,
+    /// `REPORT_QUEUE`.
+    pub report_queue: usize,
+    /// `REPORT_HOLD`.
+    pub report_hold: Duration,
+    /// Requests queued above which `start` waits.
+    pub seeds_wait_at: u64,
+    /// `ACQUIRE_PENDING_PER_SITE`, taken over all sites.
+    pub acquire_pending: usize,
+    /// `LEASE_GIVE_UP`.
+    pub lease_give_up: Duration,
+    /// `GRACE`.
+    pub grace: Duration,
+    /// `CLOSE_TIMEOUT`.
+    pub close_timeout: Duration,
+    /// `STALL_WARN`.
+    pub stall_warn: Duration,
+    /// `PARSE_STALL`.
+    pub parse_stall: Duration,
+    /// `CALLBACK_TIMEOUT`, for messages.
+    pub callback_timeout: Duration,
+    /// `CLOSESPIDER_TIMEOUT`, `_ITEMCOUNT`, `_PAGECOUNT`, `_ERRORCOUNT`; 0 is off.
+    pub close_after: CloseAfter,
+    /// How many start requests an earlier run has.
+    pub start_cursor: u64,
+    /// The lease rules.
+    pub ask: AskFor,
+    /// Gives a lease back.
+    pub releaser: Releaser,
+    /// The job's surroundings.
+    pub context: Context,
+    /// Where requests of an unread robots.txt wait.
+    pub robots_again: Duration,
+}
+
+/// Limits that end a job.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CloseAfter {
+    pub timeout: Duration,
+    pub items: u64,
+    pub pages: u64,
+    pub errors: u64,
+}
+
+/// Counts of the whole job.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Responses that reached a callback or `failed`.
+    pub pages: u64,
+    /// Items given by callbacks that were committed, dropped and broken ones included.
+    pub scraped: u64,
+    /// Items kept.
+    pub kept: u64,
+    /// Items a pipeline dropped.
+    pub dropped: u64,
+    /// Items that could not be written.
+    pub broken: u64,
+    /// Callbacks that failed.
+    pub callback_errors: u64,
+    /// Requests that failed for good.
+    pub failed: u64,
+    /// Failed requests whose target could not be reached.
+    pub unreachable: u64,
+    /// Leases granted.
+    pub leased: u64,
+    /// Facts that answered an order given up.
+    pub stale: u64,
+}
+
+/// The hub.
+pub(crate) struct Hub {
+    pub(super) config: HubConfig,
+    pub(super) stats: Stats,
+    pub(super) tickets: HashMap<u64, Ticket>,
+    pub(super) by_state: HashMap<State, usize>,
+    pub(super) next_ticket: u64,
+    pub(super) next_offer: u64,
+    pub(super) next_report: u64,
+    /// Offers not accepted yet, with their tickets.
+    pub(super) offers: HashMap<u64, u64>,
+    /// Offers the frontier has no room for: ticket, jobs, whether they are seeds.
+    pub(super) blocked: VecDeque<(u64, Vec<Job>, bool)>,
+    pub(super) bytes: Arc<Bytes>,
+    pub(super) acts: Vec<Act>,
+    /// Jobs received in all, and up to which number they may be handed out.
+    pub(super) received: u64,
+    pub(super) granted: u64,
+    pub(super) pull_seq: u64,
+    pub(super) answered_seq: u64,
+    /// Whether an order went to the scheduler after the last pull: its numbers do not count it.
+    pub(super) books_stale: bool,
+    pub(super) books: Books,
+    pub(super) next_due: Option<Instant>,
+    pub(super) seeds_done: bool,
+    pub(super) start_failed: Option<String>,
+    /// Parts of `start` that are kept and wait for room.
+    pub(super) seeds_waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    pub(super) idle_made: u64,
+    /// Sites that refused, since when; and the slots that wait for them.
+    pub(super) refused_since: HashMap<Arc<str>, Instant>,
+    pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
+    /// Attempts whose report waits for the callback, oldest first.
+    pub(super) holds: VecDeque<(Instant, u64)>,
+    pub(super) reports_made: u64,
+    pub(super) reports_done: u64,
+    pub(super) failures: Failures,
+    pub(super) tally: Tally,
+    pub(super) settled: Vec<RequestId>,
+    pub(super) phase: Phase,
+    pub(super) started: Instant,
+    pub(super) progress_at: Instant,
+    pub(super) warned_at: Instant,
+    /// What the collector says it cannot do now.
+    pub(super) blocked_by: Option<String>,
+    pub(super) closed: Option<collector::message::Closed>,
+    pub(super) reporter_says: Option<String>,
+    /// A request was settled since the last offer that found no room.
+    pub(super) frontier_shrank: bool,
+    /// The spider's last `idle` made nothing.
+    pub(super) idle_answered: bool,
+    /// Reports that may wait for the control plane before nothing more is pulled.
+    pub(super) report_limit: u64,
+    pub(super) imbalances: Vec<String>,
+    /// Leases whose tickets are over and whose reports are still on their way.
+    pub(super) parting: Vec<LeaseGuard>,
+    /// Items in groups that were given up before the collector answered.
+    pub(super) unanswered_items: u64,
+}
+
+impl Hub {
+    pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
+        let stats = config.context.stats().clone();
+        // Four fifths of the queue: in a crawl no report is ever dropped.
+        let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
+        Self {
+            config,
+            stats,
+            tickets: HashMap::new(),
+            by_state: HashMap::new(),
+            next_ticket: 0,
+            next_offer: 0,
+            next_report: 0,
+            offers: HashMap::new(),
+            blocked: VecDeque::new(),
+            bytes,
+            acts: Vec::new(),
+            received: 0,
+            granted: 0,
+            pull_seq: 0,
+            answered_seq: 0,
+            books_stale: true,
+            books: Books::default(),
+            next_due: None,
+            seeds_done: false,
+            start_failed: None,
+            seeds_waiting: Vec::new(),
+            idle_made: 0,
+            refused_since: HashMap::new(),
+            waiting_slots: HashMap::new(),
+            holds: VecDeque::new(),
+            reports_made: 0,
+            reports_done: 0,
+            failures: Failures::default(),
+            tally: Tally::default(),
+            settled: Vec::new(),
+            phase: Phase::Running,
+            started: now,
+            progress_at: now,
+            warned_at: now,
+            blocked_by: None,
+            closed: None,
+            reporter_says: None,
+            frontier_shrank: false,
+            idle_answered: false,
+            report_limit,
+            imbalances: Vec::new(),
+            parting: Vec::new(),
+            unanswered_items: 0,
+        }
+    }
+
+    /// Begins the job: signal, then `start`.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        use crate::api::signal::Lifecycle;
+        use crate::parser::message::Order;
+        self.acts.push(Act::Parser(Some(0), Order::Signal(Lifecycle::Opened)));
+        let tag = self.open(Kind::Start, State::Parsing, now);
+        self.acts.push(Act::Parser(Some(0), Order::Start { tag, cursor: self.config.start_cursor }));
+    }
+
+    /// Takes one fact.
+    pub(crate) fn fact(&mut self, fact: Fact, now: Instant) {
+        match fact {
+            Fact::Accepted(accepted) => self.accepted(accepted, now),
+            Fact::Ready(ready) => self.ready(ready, now),
+            Fact::Paced(paced) => self.paced(*paced, now),
+            Fact::Leased(leased) => self.leased(leased, now),
+            Fact::Refused(refused) => self.refused(refused, now),
+            Fact::RenewFailed(failed) => self.renew_failed(&failed),
+            Fact::Sent(sent) => self.sent(&sent),
+            Fact::Fetched(fetched) => self.fetched(*fetched, now),
+            Fact::Part(part) => self.part(part, now),
+            Fact::Parsed(parsed) => self.parsed(*parsed, now),
+            Fact::Collector(fact) => self.collector(fact, now),
+            Fact::Reporter(fact) => self.reporter(fact),
+        }
+    }
+
+    /// Takes one command that concerns the hub's own decisions.
+    pub(crate) fn control(&mut self, control: Control, now: Instant) {
+        match control {
+            Control::Stop(reason) => self.stop(reason, now),
+            Control::Kill => self.kill(now),
+            Control::Settings(settings) => self.live(&settings),
+            Control::StepOver(step) => self.step_over(step, now),
+            Control::Tick => self.tick(now),
+            // The engine's own affairs: links and restarts.
+            Control::Died(_) | Control::Room(_) => {}
+        }
+    }
+
+    /// After the facts of one turn: pulls, idleness, shutdown.
+    pub(crate) fn turn_end(&mut self, now: Instant) {
+        self.unblock();
+        self.resume_seeds();
+        self.pull();
+        self.look_idle(now);
+        self.advance(now);
+        if !self.settled.is_empty() {
+            let settled = std::mem::take(&mut self.settled);
+            self.acts.push(Act::CollectorControl(collector::message::Control::Settled(settled)));
+        }
+    }
+
+    /// What has to be done now.
+    pub(crate) fn take_acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
+    }
+
+    pub(super) fn open(&mut self, kind: Kind, state: State, now: Instant) -> Tag {
+        self.next_ticket += 1;
+        let ticket = Ticket::new(self.next_ticket, kind, state, now);
+        let tag = ticket.tag;
+        *self.by_state.entry(state).or_default() += 1;
+        self.tickets.insert(tag.ticket, ticket);
+        tag
+    }
+
+    /// The ticket a fact is about; a stale fact is counted and gives none.
+    pub(super) fn current(&mut self, tag: Tag) -> Option<&mut Ticket> {
+        match self.tickets.get_mut(&tag.ticket) {
+            Some(ticket) if ticket.tag == tag => Some(ticket),
+            _ => {
+                self.tally.stale += 1;
+                self.stats.inc("engine/stale_facts");
+                None
+            }
+        }
+    }
+
+    pub(super) fn enter(&mut self, ticket: u64, state: State, now: Instant) {
+        if let Some(ticket) = self.tickets.get_mut(&ticket) {
+            let before = ticket.state;
+            ticket.enter(state, now);
+            if before != state {
+                if let Some(count) = self.by_state.get_mut(&before) {
+                    *count = count.saturating_sub(1);
+                }
+                *self.by_state.entry(state).or_default() += 1;
+            }
+        }
+    }
+
+    /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
+    pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
+        let mut ticket = self.tickets.remove(&ticket)?;
+        self.part_with(ticket.lease.take());
+        if let Some(count) = self.by_state.get_mut(&ticket.state) {
+            *count = count.saturating_sub(1);
+        }
+        Some(ticket)
+    }
+
+    pub(super) fn count(&self, state: State) -> usize {
+        self.by_state.get(&state).copied().unwrap_or(0)
+    }
+
+    /// Releases a lease, once the plane has every report that was made under it: a release that overtakes a
+    /// report would have it refused.
+    pub(super) fn part_with(&mut self, lease: Option<LeaseGuard>) {
+        if let Some(guard) = lease
+            && guard.waits_for_report(self.reports_done)
+        {
+            self.parting.push(guard);
+        }
+    }
+
+    /// Requests that hold one of `CONCURRENT_REQUESTS`.
+    pub(super) fn downloading(&self) -> usize {
+        self.count(State::Leasing) + self.count(State::Pacing) + self.count(State::Fetching)
+    }
+
+    pub(super) fn scheduler(&mut self, order: crate::scheduler::message::Order) {
+        self.books_stale = true;
+        self.acts.push(Act::Scheduler(order));
+    }
+
+    /// Frees the ticket's place of its slot.
+    pub(super) fn free_slot(&mut self, ticket: u64) {
+        if let Some(slot) = self.tickets.get_mut(&ticket).and_then(|t| t.slot.take()) {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { slot }));
+        }
+    }
+
+    fn reporter(&mut self, fact: reporter::message::Fact) {
+        match fact {
+            reporter::message::Fact::Handed(n) => {
+                self.reports_done += n;
+                self.reporter_says = None;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
+            }
+            reporter::message::Fact::Rejected(rejected) => {
+                self.reports_done += 1;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
+                tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
+            }
+            reporter::message::Fact::Delayed { queued, why } => {
+                self.reporter_says = Some(format!("{queued} reports wait: {why}"));
+            }
+        }
+    }
+
+    fn live(&mut self, settings: &Arc<crate::settings::Settings>) {
+        self.config.concurrent = settings.concurrent_requests;
+        self.config.window_requests = settings.window_limit();
+        self.config.context.replace_settings(settings.clone());
+        let pacing = crate::scheduler::message::Pacing {
+            per_slot: settings.concurrent_requests_per_domain,
+            delay: settings.download_delay,
+            jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
+        };
+        self.acts.push(Act::SchedulerControl(crate::scheduler::message::Control::Pacing(pacing)));
+    }
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hub")
+            .field("phase", &self.phase)
+            .field("tickets", &self.by_state)
+            .field("books", &self.books)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,425 @@
+//! The end of a job, driven by one owner in one order, each step with its own limit inside one total.
+//!
+//! Stop seeds and pulling → downloads finish or are cancelled → callbacks finish or are abandoned → groups
+//! are kept → last reports, every lease released → records delivered, feeds closed → done. What a step leaves
+//! behind goes back into the frontier, so that the books balance whatever happens.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::act::{Act, ParserCommand};
+use super::hub::Hub;
+use super::message::{Ended, StopReason};
+use super::ticket::{Kind, State};
+use crate::api::failure::{FailureKind, Fault};
+use crate::downloader::message::{Attempt, Control as DownloaderControl};
+use crate::parser::message::Marks;
+use crate::reporter::message::Control as ReporterControl;
+use crate::scheduler::message::Control as SchedulerControl;
+
+/// How long a cancelled step may take to answer before it is given up.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// Where the job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Crawling.
+    Running,
+    /// Ending.
+    Stopping(Stopping),
+    /// Over.
+    Done,
+}
+
+/// An end under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stopping {
+    reason: StopReason,
+    step: Step,
+    /// Counts entered steps and their second chances, so that a late limit is known as late.
+    serial: u32,
+    /// Whether the step's limit is over and it has had its last word.
+    pressed: bool,
+    deadline: Instant,
+}
+
+/// The steps, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Downloads,
+    Callbacks,
+    Groups,
+    Reports,
+    Books,
+    Delivery,
+}
+
+impl Phase {
+    /// Whether jobs are pulled.
+    pub(crate) fn pulls(&self) -> bool {
+        matches!(self, Self::Running)
+    }
+
+    /// Whether a lease that arrives is used.
+    pub(crate) fn fetches(&self) -> bool {
+        self.pulls()
+    }
+
+    /// Whether a running callback may commit a part.
+    pub(crate) fn commits(&self) -> bool {
+        match self {
+            Self::Running => true,
+            Self::Stopping(s) => s.step <= Step::Callbacks,
+            Self::Done => false,
+        }
+    }
+}
+
+impl Hub {
+    /// The frontier is empty and the spider has no more.
+    pub(super) fn finish(&mut self, now: Instant) {
+        self.stop(StopReason::Finished, now);
+    }
+
+    /// Begins to stop. A second reason changes nothing but that a worse one replaces a milder one.
+    pub(super) fn stop(&mut self, reason: StopReason, now: Instant) {
+        match &mut self.phase {
+            Phase::Running => {}
+            Phase::Stopping(stopping) => {
+                if exit_code(&reason) > exit_code(&stopping.reason) {
+                    stopping.reason = reason;
+                }
+                return;
+            }
+            Phase::Done => return,
+        }
+        if reason != StopReason::Finished {
+            tracing::info!(reason = reason_text(&reason), "closing");
+        }
+        let deadline = now + self.config.grace + self.config.close_timeout;
+        self.phase = Phase::Stopping(Stopping { reason, step: Step::Downloads, serial: 0, pressed: false, deadline });
+        self.acts.push(Act::SchedulerControl(SchedulerControl::Stop));
+        // `start` and other suspended pushes end here; seeds that are kept stay.
+        for done in std::mem::take(&mut self.seeds_waiting) {
+            self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
+        }
+        self.arm(Step::Downloads, self.config.grace, now);
+    }
+
+    /// Stops at once: everything in flight goes back, what is kept is closed.
+    pub(super) fn kill(&mut self, now: Instant) {
+        self.stop(StopReason::Signal, now);
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.deadline = stopping.deadline.min(now + LAST_WORD * 3);
+            if stopping.step < Step::Reports {
+                self.acts.push(Act::DownloaderControl(DownloaderControl::CancelAll));
+                self.acts.push(Act::Parsers(ParserCommand::Abandon));
+                self.give_up_all(now);
+                self.enter_step(Step::Reports, now);
+            }
+        }
+    }
+
+    /// Goes on as far as nothing holds the present step.
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.look_at_counts(now);
+        loop {
+            let Phase::Stopping(stopping) = &self.phase else { return };
+            let step = stopping.step;
+            if !self.is_over(step) {
+                return;
+            }
+            match step {
+                Step::Downloads => self.enter_step(Step::Callbacks, now),
+                Step::Callbacks => self.enter_step(Step::Groups, now),
+                Step::Groups => self.enter_step(Step::Reports, now),
+                Step::Reports => self.enter_step(Step::Books, now),
+                Step::Books => self.enter_step(Step::Delivery, now),
+                Step::Delivery => {
+                    self.done(now);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A limit is over: the step is pressed once, and given up the second time.
+    pub(super) fn step_over(&mut self, serial: u32, now: Instant) {
+        let Phase::Stopping(stopping) = &mut self.phase else { return };
+        if stopping.serial != serial {
+            return;
+        }
+        let (step, pressed) = (stopping.step, stopping.pressed);
+        if pressed {
+            self.give_up(step, now);
+            return;
+        }
+        stopping.pressed = true;
+        match step {
+            Step::Downloads => {
+                self.acts.push(Act::DownloaderControl(DownloaderControl::CancelAll));
+                self.give_back(State::Leasing);
+                self.give_back(State::Pacing);
+            }
+            Step::Callbacks => self.acts.push(Act::Parsers(ParserCommand::Abandon)),
+            Step::Groups | Step::Reports | Step::Books | Step::Delivery => {
+                self.give_up(step, now);
+                return;
+            }
+        }
+        self.arm(step, LAST_WORD, now);
+    }
+
+    fn is_over(&self, step: Step) -> bool {
+        match step {
+            Step::Downloads => self.downloading() == 0,
+            Step::Callbacks => self.count(State::Parsing) == 0,
+            Step::Groups => self.tickets.is_empty() && self.offers.is_empty(),
+            Step::Reports => self.reports_done >= self.reports_made,
+            Step::Books => self.books_are_fresh(),
+            Step::Delivery => self.closed.is_some(),
+        }
+    }
+
+    fn enter_step(&mut self, step: Step, now: Instant) {
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.step = step;
+            stopping.pressed = false;
+        }
+        let limit = self.config.close_timeout;
+        match step {
+            Step::Downloads => {}
+            Step::Callbacks => {
+                // Only `start` or `idle` left: nothing they make would be fetched.
+                if self.tickets.values().all(|t| t.state != State::Parsing || t.kind != Kind::Request) {
+                    self.acts.push(Act::Parsers(ParserCommand::Abandon));
+                }
+                self.arm(step, limit / 4, now);
+            }
+            Step::Groups => {
+                for (id, _, _) in std::mem::take(&mut self.blocked) {
+                    // Its children never got in: the request stays, and makes them again.
+                    self.put_back(id, Duration::ZERO);
+                }
+                self.arm(step, limit / 4, now);
+            }
+            Step::Reports => {
+                self.acts.push(Act::ReporterControl(ReporterControl::Flush));
+                self.arm(step, limit / 4, now);
+            }
+            Step::Books => {
+                self.send_pull();
+                self.arm(step, LAST_WORD, now);
+            }
+            Step::Delivery => {
+                let reason = self.reason();
+                self.stats.set("finish_reason", reason.as_str());
+                self.finish_stats(now);
+                self.acts.push(Act::Parsers(ParserCommand::Closed { reason, stats: self.stats.snapshot() }));
+                self.close_collector();
+                self.arm(step, limit, now);
+            }
+        }
+    }
+
+    fn arm(&mut self, _: Step, limit: Duration, now: Instant) {
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.serial += 1;
+            let left = stopping.deadline.saturating_duration_since(now);
+            self.acts.push(Act::StepOver(stopping.serial, limit.min(left)));
+        }
+    }
+
+    /// The step's last word was not heard: what it holds goes back into the frontier.
+    fn give_up(&mut self, step: Step, now: Instant) {
+        match step {
+            Step::Downloads => {
+                for state in [State::Leasing, State::Pacing, State::Fetching] {
+                    self.give_back(state);
+                }
+            }
+            Step::Callbacks => self.give_back(State::Parsing),
+            Step::Groups => self.give_up_all(now),
+            Step::Reports => {
+                let missing = self.reports_made - self.reports_done.min(self.reports_made);
+                self.stats.set("reporter/lost", missing);
+                self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
+                self.reports_done = self.reports_made;
+                self.parting.clear();
+            }
+            Step::Books => self.answered_seq = self.pull_seq,
+            Step::Delivery => {
+                self.imbalances.push("the collector did not close in time".to_owned());
+                self.closed = Some(crate::collector::message::Closed::default());
+            }
+        }
+        self.advance(now);
+    }
+
+    fn give_up_all(&mut self, _: Instant) {
+        self.blocked.clear();
+        self.offers.clear();
+        for state in [State::Leasing, State::Pacing, State::Fetching, State::Parsing, State::Committing] {
+            self.give_back(state);
+        }
+    }
+
+    fn give_back(&mut self, state: State) {
+        let ids: Vec<u64> = self.tickets.values().filter(|t| t.state == state).map(|t| t.tag.ticket).collect();
+        for id in ids {
+            // An attempt that is cut off is an attempt: the control plane hears of it.
+            if let Some(ticket) = self.tickets.get_mut(&id).filter(|t| t.state == State::Fetching) {
+                ticket.attempt.get_or_insert_with(|| cut_off(ticket.since));
+            }
+            self.report(id, true, Marks::default());
+            // A group under way may be written or not: the collector's count decides at the end.
+            if let Some(commit) = self.tickets.get(&id).and_then(|t| t.commit.as_ref()).filter(|c| c.offer.is_none()) {
+                self.unanswered_items += commit.group.items.len() as u64;
+            }
+            let back = self
+                .tickets
+                .get(&id)
+                .is_some_and(|t| !matches!(t.commit, Some(super::ticket::Commit { then: super::ticket::Then::Close, .. })));
+            if back {
+                self.put_back(id, Duration::ZERO);
+            } else {
+                self.close(id);
+            }
+        }
+    }
+
+    fn done(&mut self, now: Instant) {
+        let Phase::Stopping(stopping) = std::mem::replace(&mut self.phase, Phase::Done) else { return };
+        let delivery = self.closed.take().unwrap_or_default();
+        if !self.books.balances() {
+            let b = self.books;
+            self.imbalances.push(format!(
+                "{} requests enqueued, but {} handled + {} failed + {} dropped + {} set aside + {} pending",
+                b.enqueued, b.handled, b.failed, b.dropped, b.set_aside, b.pending
+            ));
+        }
+        if (self.tally.kept..=self.tally.kept + self.unanswered_items).contains(&delivery.items) {
+            self.tally.kept = delivery.items;
+        } else {
+            self.imbalances.push(format!("{} items were kept, but the collector counts {}", self.tally.kept, delivery.items));
+        }
+        let accounted = delivery.delivered + delivery.spooled + delivery.quarantined;
+        if delivery.items != accounted {
+            self.imbalances.push(format!(
+                "{} items kept, but {} delivered + {} spooled + {} quarantined",
+                delivery.items, delivery.delivered, delivery.spooled, delivery.quarantined
+            ));
+        }
+        let reason = stopping.reason;
+        let unreachable = reason == StopReason::Finished
+            && self.books.handled == 0
+            && self.tally.failed > 0
+            && self.tally.failed == self.tally.unreachable;
+        let mut code = exit_code(&reason);
+        if unreachable || self.start_failed.is_some() {
+            code = worse(code, 3);
+        }
+        if delivery.spooled > 0 || delivery.undelivered_records > 0 || !delivery.feed_errors.is_empty() {
+            code = worse(code, 4);
+        }
+        if !self.imbalances.is_empty() {
+            code = worse(code, 5);
+        }
+        let ended = Ended {
+            reason: self.reason_of(&reason),
+            code,
+            books: self.books,
+            delivery,
+            stats: self.stats.snapshot(),
+            failures: self.failures.top(),
+            imbalances: std::mem::take(&mut self.imbalances),
+            tally: self.tally,
+            note: match &reason {
+                StopReason::Unauthorized(m)
+                | StopReason::Misconfigured(m)
+                | StopReason::DiskFull(m)
+                | StopReason::FrontierFull(m)
+                | StopReason::Internal(m) => Some(m.clone()),
+                _ if unreachable => Some("no target could be reached".to_owned()),
+                _ => self.start_failed.clone().map(|e| format!("start failed: {e}")),
+            },
+        };
+        tracing::info!(reason = ended.reason, seconds = now.duration_since(self.started).as_secs_f64(), "spider closed");
+        self.acts.push(Act::Done(Box::new(ended)));
+    }
+
+    fn reason(&self) -> String {
+        match &self.phase {
+            Phase::Stopping(stopping) => self.reason_of(&stopping.reason),
+            _ => "finished".to_owned(),
+        }
+    }
+
+    fn reason_of(&self, reason: &StopReason) -> String {
+        if *reason == StopReason::Finished && self.start_failed.is_some() {
+            "start_failed".to_owned()
+        } else {
+            reason_text(reason)
+        }
+    }
+
+    /// Stats that are known at the end only, in Scrapy's names.
+    fn finish_stats(&mut self, now: Instant) {
+        let took = now.duration_since(self.started).as_secs_f64();
+        self.stats.set("finish_time", crate::api::stats::utc_now());
+        self.stats.set_float("elapsed_time_seconds", took);
+        let per_minute = |n: u64| if took >= 1.0 { n as f64 * 60.0 / took } else { f64::NAN };
+        self.stats.set_float("items_per_minute", per_minute(self.tally.kept));
+        self.stats.set_float("responses_per_minute", per_minute(self.tally.pages));
+        self.stats.set("engine/window_bytes_max", self.bytes.peak());
+        self.stats.set("engine/leases", self.tally.leased);
+        for (key, value) in [
+            ("books/enqueued", self.books.enqueued),
+            ("books/handled", self.books.handled),
+            ("books/failed", self.books.failed),
+            ("books/dropped", self.books.dropped),
+            ("books/set_aside", self.books.set_aside),
+            ("books/pending", self.books.pending),
+        ] {
+            self.stats.set(key, value);
+        }
+    }
+}
+
+/// The attempt of a download that is given up without an answer.
+fn cut_off(sent_at: Instant) -> Attempt {
+    let fault = Fault::new(FailureKind::Cancelled, "the job was stopped at once");
+    let latency = sent_at.elapsed();
+    Attempt { status: None, fault: Some(fault), sent_at: Some(sent_at), latency, bytes: 0, charged: 0, retry_after: None }
+}
+
+/// The finish reason, as stats and records carry it.
+fn reason_text(reason: &StopReason) -> String {
+    match reason {
+        StopReason::Finished => "finished".to_owned(),
+        StopReason::Signal => "shutdown".to_owned(),
+        StopReason::Limit(name) => (*name).to_owned(),
+        StopReason::Spider(text) => text.clone(),
+        StopReason::Unauthorized(_) => "control_plane_unauthorized".to_owned(),
+        StopReason::Misconfigured(_) => "control_plane_misconfigured".to_owned(),
+        StopReason::DiskFull(_) => "disk_full".to_owned(),
+        StopReason::FrontierFull(_) => "frontier_full".to_owned(),
+        StopReason::Internal(_) => "internal_error".to_owned(),
+    }
+}
+
+/// The exit code a reason alone gives.
+fn exit_code(reason: &StopReason) -> u8 {
+    match reason {
+        StopReason::Finished | StopReason::Limit(_) | StopReason::Spider(_) => 0,
+        StopReason::Signal => 2,
+        StopReason::Unauthorized(_) | StopReason::Misconfigured(_) | StopReason::DiskFull(_) | StopReason::FrontierFull(_) => 3,
+        StopReason::Internal(_) => 70,
+    }
+}
+
+/// Where several apply: 70 > 5 > 4 > 3 > 2 > 0, which is the order of the numbers.
+fn worse(a: u8, b: u8) -> u8 {
+    a.max(b)
+}

@@ -1,0 +1,116 @@
+//! Conservation under any interleaving: leases, reports, requests and items all add up, and the job ends.
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+
+use super::world::{Mood, World};
+use crate::engine::message::Control;
+
+fn mood() -> impl Strategy<Value = Mood> {
+    (0_usize..40, 0_usize..30, 0_usize..40, 0_usize..40, 0_usize..30, 0_usize..50, 1_u64..60, any::<bool>()).prop_map(
+        |(refuse, fail, retry, redirect, callback_fails, parts, pages, robots)| Mood {
+            refuse,
+            fail,
+            retry,
+            redirect,
+            callback_fails,
+            parts,
+            pages,
+            robots,
+        },
+    )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    Broker,
+    Collector,
+    Parser,
+    Stop,
+    Kill,
+}
+
+fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Result<(), TestCaseError> {
+    let mut bytes = [7_u8; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let mut world = World::new(mood, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes), concurrent);
+    let mut steps = 0;
+    while world.step() {
+        steps += 1;
+        prop_assert!(steps < 200_000, "no end: {:?}, waits for {}", world.hub, world.hub.waits_for());
+        for (at, blow) in blows {
+            if *at == steps {
+                match blow {
+                    Blow::Broker => world.broker_dies(),
+                    Blow::Collector => world.collector_dies(),
+                    Blow::Parser => world.parser_dies(),
+                    Blow::Stop => world.stop(),
+                    Blow::Kill => {
+                        world.stop();
+                        world.control(Control::Kill);
+                    }
+                }
+            }
+        }
+    }
+    let stopped = blows.iter().any(|(_, b)| matches!(b, Blow::Stop | Blow::Kill));
+    let ended = world.ended.take().unwrap();
+    let books = world.books();
+    prop_assert!(books.balances(), "{books:?}");
+    prop_assert_eq!(ended.books, books);
+    prop_assert!(ended.imbalances.is_empty(), "{:?}", ended.imbalances);
+    // Every lease came back exactly once, every attempt was reported once.
+    prop_assert!(world.held.lock().unwrap().is_empty(), "{:?} are still held", world.held.lock().unwrap());
+    prop_assert_eq!(*world.double_releases.lock().unwrap(), 0);
+    // No lease was released before the plane had all that was reported under it.
+    prop_assert_eq!(*world.early_releases.lock().unwrap(), 0);
+    let reports: u64 = world.reports.values().sum();
+    prop_assert_eq!(reports, world.sent);
+    prop_assert_eq!(ended.tally.kept, ended.delivery.items);
+    prop_assert!(world.max_open <= concurrent, "{} fetches at once", world.max_open);
+    // Each request ends once.
+    let mut ends: Vec<_> = world.ends.iter().map(|e| e.request).collect();
+    let count = ends.len();
+    ends.sort();
+    ends.dedup();
+    prop_assert_eq!(ends.len(), count);
+    if !stopped {
+        prop_assert_eq!(books.pending, 0);
+        prop_assert_eq!(count as u64, books.enqueued);
+        prop_assert_eq!(ended.reason, "finished");
+        prop_assert!(ended.code == 0 || ended.code == 3, "{}", ended.code);
+    }
+    Ok(())
+}
+
+fn cases() -> u32 {
+    if std::env::var_os("DRAGLINE_LONG_TESTS").is_some() { 3000 } else { 96 }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn a_crawl_ends_and_everything_adds_up(mood in mood(), seed: u64, concurrent in 1_usize..9) {
+        play(mood, seed, concurrent, &[])?;
+    }
+
+    #[test]
+    fn restarts_lose_and_double_nothing(
+        mood in mood(),
+        seed: u64,
+        blows in proptest::collection::vec((1_usize..400, prop_oneof![Just(Blow::Broker), Just(Blow::Collector), Just(Blow::Parser)]), 1..8),
+    ) {
+        play(mood, seed, 4, &blows)?;
+    }
+
+    #[test]
+    fn a_stop_at_any_time_leaves_the_books_right(
+        mood in mood(),
+        seed: u64,
+        at in 1_usize..600,
+        blow in prop_oneof![Just(Blow::Stop), Just(Blow::Kill)],
+    ) {
+        play(mood, seed, 4, &[(at, blow)])?;
+    }
+}

@@ -1,0 +1,556 @@
+//! A world of scripted leaves round the hub: the real frontier, everyone else played by dice. Answers come in
+//! any order, leaves die, the job is stopped at any time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, Version};
+use proptest::test_runner::TestRng;
+use rand_core_lite::Dice;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::api::args::Arguments;
+use crate::api::context::Context;
+use crate::api::failure::{FailureKind, Fault};
+use crate::api::request::Request;
+use crate::api::stats::Stats;
+use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
+use crate::collector::message::{
+    Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder,
+};
+use crate::downloader::message::{Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict};
+use crate::downloader::transport::{BodyFlags, Reply};
+use crate::engine::act::{Act, ParserCommand};
+use crate::engine::hub::{CloseAfter, Hub, HubConfig};
+use crate::engine::message::{Control, Ended, Fact, StopReason};
+use crate::engine::ticket::Tag;
+use crate::engine::window::Bytes as Window;
+use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed, Part};
+use crate::plane::{Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind};
+use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
+use crate::scheduler::job::{Books, Job, JobKind, RequestId};
+use crate::scheduler::message::Pacing;
+use crate::scheduler::{Clock, Frontier, MemoryStore, SchedulerConfig};
+use crate::settings::Settings;
+use crate::web::key::seen_key;
+
+/// Small dice: enough randomness for a world, the same for the same seed.
+pub(super) mod rand_core_lite {
+    use proptest::prelude::Rng as _;
+    use proptest::test_runner::TestRng;
+
+    pub(in crate::engine::tests) struct Dice(pub TestRng);
+
+    impl Dice {
+        pub(in crate::engine::tests) fn below(&mut self, n: usize) -> usize {
+            usize::try_from(self.0.next_u32()).unwrap_or(0) % n.max(1)
+        }
+
+        pub(in crate::engine::tests) fn chance(&mut self, percent: usize) -> bool {
+            self.below(100) < percent
+        }
+    }
+}
+
+/// How unkind the world is, in percent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mood {
+    pub refuse: usize,
+    pub fail: usize,
+    pub retry: usize,
+    pub redirect: usize,
+    pub callback_fails: usize,
+    pub parts: usize,
+    pub pages: u64,
+    pub robots: bool,
+}
+
+/// A callback that is under way.
+#[derive(Debug)]
+enum Callback {
+    Fresh,
+    /// Waits for its commit.
+    Committing(oneshot::Receiver<Result<(), String>>),
+}
+
+#[derive(Debug)]
+enum Pending {
+    Acquire(Tag),
+    Fetch(Tag, Arc<Job>),
+    Parse(Tag, Option<Arc<Job>>, Callback),
+    Keep(Arc<Group>),
+    Handed,
+    Close,
+}
+
+pub(super) struct World {
+    pub hub: Hub,
+    pub frontier: Frontier,
+    pub now: Instant,
+    dice: Dice,
+    mood: Mood,
+    pending: Vec<Pending>,
+    timers: BTreeMap<(Instant, u64), u32>,
+    next_timer: u64,
+    next_tick: Instant,
+    pub held: Arc<Mutex<BTreeSet<u64>>>,
+    pub double_releases: Arc<Mutex<u64>>,
+    /// Leases of reports the plane does not have yet, in order.
+    unhanded: Arc<Mutex<VecDeque<u64>>>,
+    pub early_releases: Arc<Mutex<u64>>,
+    leases: u64,
+    pub granted: u64,
+    pub sent: u64,
+    pub reports: BTreeMap<u64, u64>,
+    pub kept: BTreeSet<(Tag, u32)>,
+    pub items_kept: u64,
+    pub ends: Vec<End>,
+    pub made: u64,
+    start: VecDeque<u64>,
+    pub ended: Option<Box<Ended>>,
+    pub max_open: usize,
+    abandoned: bool,
+}
+
+impl World {
+    pub(super) fn new(mood: Mood, rng: TestRng, concurrent: usize) -> Self {
+        let now = Instant::now();
+        let stats = Stats::new();
+        let held: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
+        let double_releases: Arc<Mutex<u64>> = Arc::default();
+        let (open, twice) = (held.clone(), double_releases.clone());
+        let (unhanded, early_releases): (Arc<Mutex<VecDeque<u64>>>, Arc<Mutex<u64>>) = Default::default();
+        let (waiting, early) = (unhanded.clone(), early_releases.clone());
+        let context = Context::new("world", "1", Arguments::new(), Arc::new(Settings::default()), stats.clone(), |_| {});
+        let config = HubConfig {
+            concurrent,
+            window_requests: concurrent * 2 + 4,
+            report_queue: 1000,
+            report_hold: Duration::from_secs(2),
+            seeds_wait_at: 10,
+            acquire_pending: 64,
+            lease_give_up: Duration::from_secs(1800),
+            grace: Duration::from_secs(10),
+            close_timeout: Duration::from_secs(12),
+            stall_warn: Duration::from_secs(30),
+            parse_stall: Duration::from_secs(30),
+            callback_timeout: Duration::from_secs(60),
+            close_after: CloseAfter::default(),
+            start_cursor: 0,
+            ask: Box::new(|job| {
+                Some(Ask {
+                    site: "site".into(),
+                    client: "web".into(),
+                    group: "".into(),
+                    path: job.url().path().into(),
+                    session_key: None,
+                    anonymous: false,
+                })
+            }),
+            releaser: Arc::new(move |lease: LeaseId| {
+                let id = lease.0.parse::<u64>().unwrap();
+                *early.lock().unwrap() += u64::from(waiting.lock().unwrap().contains(&id));
+                if !open.lock().unwrap().remove(&id) {
+                    *twice.lock().unwrap() += 1;
+                }
+            }),
+            context,
+            robots_again: Duration::from_secs(600),
+        };
+        let hub = Hub::new(config, Window::new(1 << 20), now);
+        let frontier = Frontier::new(
+            SchedulerConfig {
+                allowed_domains: Vec::new(),
+                depth_limit: 0,
+                url_length_limit: 0,
+                pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
+                robots_agent: mood.robots.then(|| "dragline".to_owned()),
+                seeds_stop_at: usize::MAX,
+                seed: 1,
+            },
+            Box::new(MemoryStore::new(usize::MAX)),
+            stats,
+            Clock::start(now),
+            now,
+        );
+        let mut world = Self {
+            hub,
+            frontier,
+            now,
+            dice: Dice(rng),
+            mood,
+            pending: Vec::new(),
+            timers: BTreeMap::new(),
+            next_timer: 0,
+            next_tick: now + Duration::from_millis(250),
+            held,
+            double_releases,
+            unhanded,
+            early_releases,
+            leases: 0,
+            granted: 0,
+            sent: 0,
+            reports: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            items_kept: 0,
+            ends: Vec::new(),
+            made: 0,
+            start: (0..5).collect(),
+            ended: None,
+            max_open: 0,
+            abandoned: false,
+        };
+        world.hub.begin(now);
+        world.turn();
+        world
+    }
+
+    /// Lets one thing happen; false when the job is over.
+    pub(super) fn step(&mut self) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        if self.pending.is_empty() || self.dice.chance(5) {
+            self.pass_time();
+        } else {
+            let index = self.dice.below(self.pending.len());
+            let next = self.pending.swap_remove(index);
+            self.answer(next);
+        }
+        self.turn();
+        self.ended.is_none()
+    }
+
+    pub(super) fn control(&mut self, control: Control) {
+        self.hub.control(control, self.now);
+        self.turn();
+    }
+
+    /// The broker dies with what it had; the hub asks again, and the late answers of its tasks are stale.
+    pub(super) fn broker_dies(&mut self) {
+        self.hub.lost_by_broker(self.now);
+        self.turn();
+    }
+
+    /// The collector dies with what it had in hand: written or not, it did not say so.
+    pub(super) fn collector_dies(&mut self) {
+        let mut lost = Vec::new();
+        self.pending.retain_mut(|p| match p {
+            Pending::Keep(group) => {
+                lost.push(group.clone());
+                false
+            }
+            _ => true,
+        });
+        for group in lost {
+            if self.dice.chance(50) {
+                self.write(&group);
+            }
+        }
+        self.hub.lost_by_collector(self.now);
+        self.turn();
+    }
+
+    /// A parser dies with every callback it had begun.
+    pub(super) fn parser_dies(&mut self) {
+        let mut lost = Vec::new();
+        self.pending.retain(|p| match p {
+            Pending::Parse(tag, Some(_), _) => {
+                lost.push(*tag);
+                false
+            }
+            _ => true,
+        });
+        self.hub.lost_by_parser(&lost, &CallbackFault::Stalled, self.now);
+        self.turn();
+    }
+
+    pub(super) fn books(&self) -> Books {
+        self.frontier.books()
+    }
+
+    fn pass_time(&mut self) {
+        let wake = self.frontier.turn(self.now);
+        self.tell(wake.facts);
+        let timer = self.timers.keys().next().map(|(at, _)| *at);
+        let next = [Some(self.next_tick), wake.wake, timer].into_iter().flatten().min().unwrap_or(self.next_tick);
+        self.now = self.now.max(next);
+        if self.now >= self.next_tick {
+            self.hub.control(Control::Tick, self.now);
+            self.next_tick = self.now + Duration::from_millis(250);
+        }
+        while let Some(((at, id), serial)) = self.timers.iter().next().map(|(k, v)| (*k, *v)) {
+            if at > self.now {
+                break;
+            }
+            self.timers.remove(&(at, id));
+            self.hub.control(Control::StepOver(serial), self.now);
+        }
+    }
+
+    fn turn(&mut self) {
+        for _ in 0..10_000 {
+            self.hub.turn_end(self.now);
+            let acts = self.hub.take_acts();
+            if acts.is_empty() {
+                let turn = self.frontier.turn(self.now);
+                if turn.facts.is_empty() {
+                    return;
+                }
+                self.tell(turn.facts);
+                continue;
+            }
+            for act in acts {
+                self.act(act);
+            }
+        }
+        panic!("the hub spins: {:?}", self.hub);
+    }
+
+    fn tell(&mut self, facts: Vec<Fact>) {
+        for fact in facts {
+            self.hub.fact(fact, self.now);
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Scheduler(order) => self.frontier.order(order, self.now),
+            Act::SchedulerControl(control) => self.frontier.control(control, self.now),
+            Act::Broker(BrokerOrder::Acquire { tag, .. }) => self.pending.push(Pending::Acquire(tag)),
+            Act::BrokerControl(_) | Act::ReporterControl(_) => {}
+            Act::Downloader(DownloaderOrder::Fetch { tag, job, .. }) => self.pending.push(Pending::Fetch(tag, job)),
+            Act::DownloaderControl(DownloaderControl::CancelAll) => {
+                let fetches: Vec<_> = self.pending.extract_if(.., |p| matches!(p, Pending::Fetch(..))).collect();
+                for fetch in fetches {
+                    if let Pending::Fetch(tag, _) = fetch {
+                        self.cancelled(tag);
+                    }
+                }
+            }
+            Act::DownloaderControl(_) => {}
+            Act::Parser(_, order) => match order {
+                ParserOrder::Page { tag, job, .. } | ParserOrder::Failed { tag, job, .. } => {
+                    self.pending.push(Pending::Parse(tag, Some(job), Callback::Fresh));
+                }
+                ParserOrder::Start { tag, .. } | ParserOrder::Idle { tag, .. } => {
+                    self.pending.push(Pending::Parse(tag, None, Callback::Fresh));
+                }
+                ParserOrder::Signal(_) => {}
+            },
+            Act::Parsers(ParserCommand::Abandon) => self.abandoned = true,
+            Act::Parsers(ParserCommand::Closed { .. }) => {}
+            Act::Reporter(ReporterOrder::Report(report)) => {
+                let lease = report.lease.0.parse::<u64>().unwrap();
+                *self.reports.entry(lease).or_default() += 1;
+                if report.release && !self.held.lock().unwrap().remove(&lease) {
+                    *self.double_releases.lock().unwrap() += 1;
+                }
+                self.unhanded.lock().unwrap().push_back(lease);
+                self.pending.push(Pending::Handed);
+            }
+            Act::Collector(CollectorOrder::Group(group)) => self.pending.push(Pending::Keep(group)),
+            Act::CollectorControl(CollectorControl::Close(_)) => self.pending.push(Pending::Close),
+            Act::CollectorControl(_) => {}
+            Act::Resume(done, result) => drop(done.send(result)),
+            Act::StepOver(serial, after) => {
+                self.next_timer += 1;
+                self.timers.insert((self.now + after, self.next_timer), serial);
+            }
+            Act::Done(ended) => self.ended = Some(ended),
+        }
+        self.max_open = self.max_open.max(self.pending.iter().filter(|p| matches!(p, Pending::Fetch(..))).count());
+    }
+
+    fn answer(&mut self, pending: Pending) {
+        match pending {
+            Pending::Acquire(tag) => self.lease(tag),
+            Pending::Fetch(tag, job) => self.fetch(tag, &job),
+            Pending::Parse(tag, job, callback) => self.callback(tag, job, callback),
+            Pending::Keep(group) => {
+                self.write(&group);
+                self.hub.fact(Fact::Collector(CollectorFact::Kept(vec![(group.tag, group.part)])), self.now);
+            }
+            Pending::Handed => {
+                self.unhanded.lock().unwrap().pop_front();
+                self.hub.fact(Fact::Reporter(ReporterFact::Handed(1)), self.now);
+            }
+            Pending::Close => {
+                let closed = Closed { items: self.items_kept, delivered: self.items_kept, ..Closed::default() };
+                self.hub.fact(Fact::Collector(CollectorFact::Closed(closed)), self.now);
+            }
+        }
+    }
+
+    fn write(&mut self, group: &Group) {
+        if self.kept.insert((group.tag, group.part)) {
+            self.items_kept += group.items.len() as u64;
+            self.ends.extend(group.end);
+        }
+    }
+
+    fn lease(&mut self, tag: Tag) {
+        if self.dice.chance(self.mood.refuse) {
+            let refusal = Refusal { why: RefusalKind::NoIdentity, retry_after: None, message: "all in use".into() };
+            let wait = Duration::from_millis(100);
+            self.hub.fact(Fact::Refused(Refused { tag, refusal, wait }), self.now);
+            return;
+        }
+        self.leases += 1;
+        self.granted += 1;
+        self.held.lock().unwrap().insert(self.leases);
+        let grant = Grant {
+            lease: LeaseId(self.leases.to_string().into()),
+            identity: IdentityKey { site: "site".into(), name: "one".into() },
+            credential: Arc::new(Credential::default()),
+            proxy: None,
+            expires_at: self.now + Duration::from_secs(300),
+            renew_before: Duration::from_secs(30),
+        };
+        self.hub.fact(Fact::Leased(Leased { tag, grant }), self.now);
+    }
+
+    fn fetch(&mut self, tag: Tag, job: &Job) {
+        self.sent += 1;
+        self.hub.fact(Fact::Sent(Sent { tag, at: self.now }), self.now);
+        let ok = attempt(Some(200), None, self.now);
+        let (verdict, attempt) = if job.kind == JobKind::Robots {
+            let status = if self.dice.chance(20) { 404 } else { 200 };
+            (Verdict::Deliver(Box::new(reply(status))), ok)
+        } else if self.dice.chance(self.mood.fail) {
+            let fault = Fault::new(FailureKind::Lost, "lost");
+            (Verdict::Fail(fault.clone(), None), attempt(None, Some(fault), self.now))
+        } else if job.attempts < 3 && self.dice.chance(self.mood.retry) {
+            let fault = self.dice.chance(50).then(|| Fault::new(FailureKind::Timeout, "late"));
+            let status = fault.is_none().then_some(503);
+            (Verdict::Retry { reason: "again".into(), after: Duration::from_millis(500) }, attempt(status, fault, self.now))
+        } else if job.hops < 4 && self.dice.chance(self.mood.redirect) {
+            let host = if self.dice.chance(30) { "http://b.test" } else { "http://a.test" };
+            let to = format!("{host}/r/{}", self.dice.below(200)).parse().unwrap();
+            (Verdict::Redirect { to, becomes_get: false }, attempt(Some(302), None, self.now))
+        } else {
+            (Verdict::Deliver(Box::new(reply(200))), ok)
+        };
+        self.hub.fact(Fact::Fetched(Box::new(Fetched { tag, verdict, attempt })), self.now);
+    }
+
+    fn cancelled(&mut self, tag: Tag) {
+        self.sent += 1;
+        let fault = Fault::new(FailureKind::Cancelled, "the job stops");
+        let attempt = attempt(None, Some(fault.clone()), self.now);
+        self.hub.fact(Fact::Fetched(Box::new(Fetched { tag, verdict: Verdict::Fail(fault, None), attempt })), self.now);
+    }
+
+    fn callback(&mut self, tag: Tag, job: Option<Arc<Job>>, callback: Callback) {
+        let mut parsed = Parsed {
+            tag,
+            effects: Effects::default(),
+            result: Ok(()),
+            marks: Marks::default(),
+            discarded: 0,
+            unknown_step: false,
+        };
+        if self.abandoned {
+            parsed.result = Err(CallbackFault::Cancelled);
+            self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
+            return;
+        }
+        if let Callback::Committing(mut done) = callback {
+            match done.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => {
+                    self.pending.push(Pending::Parse(tag, job, Callback::Committing(done)));
+                    // A suspended callback lets time pass.
+                    if self.pending.len() == 1 {
+                        self.pass_time();
+                    }
+                    return;
+                }
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => {
+                    parsed.result = Err(CallbackFault::Error(why));
+                    self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
+                    return;
+                }
+                Err(oneshot::error::TryRecvError::Closed) => {
+                    parsed.result = Err(CallbackFault::Cancelled);
+                    self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
+                    return;
+                }
+            }
+        }
+        if job.is_none() {
+            if let Some(n) = self.start.pop_front() {
+                let effects = Effects { jobs: vec![page(None, n, n)], ..Effects::default() };
+                self.commit(tag, job, effects);
+                return;
+            }
+            self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
+            return;
+        }
+        if self.dice.chance(self.mood.parts) {
+            let effects = self.effects(job.as_deref(), 1000);
+            self.commit(tag, job, effects);
+            return;
+        }
+        if self.dice.chance(self.mood.callback_fails) {
+            parsed.result = Err(CallbackFault::Error("no".into()));
+            parsed.discarded = 2;
+        } else if self.dice.chance(2) {
+            parsed.unknown_step = true;
+        } else {
+            parsed.effects = self.effects(job.as_deref(), 0);
+        }
+        self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
+    }
+
+    fn commit(&mut self, tag: Tag, job: Option<Arc<Job>>, effects: Effects) {
+        let (done, answer) = oneshot::channel();
+        self.hub.fact(Fact::Part(Part { tag, effects, done }), self.now);
+        self.pending.push(Pending::Parse(tag, job, Callback::Committing(answer)));
+    }
+
+    fn effects(&mut self, parent: Option<&Job>, from: u64) -> Effects {
+        let mut effects = Effects::default();
+        for index in 0..self.dice.below(4) as u64 {
+            if self.made < self.mood.pages {
+                self.made += 1;
+                let target = self.dice.below(usize::try_from(self.mood.pages).unwrap()) as u64;
+                effects.jobs.push(page(parent.map(|p| p.id), from + index + self.made * 10_000, target));
+            }
+        }
+        for _ in 0..self.dice.below(3) {
+            effects.items.push("{\"a\": 1}".into());
+        }
+        effects.scraped = effects.items.len() as u64;
+        effects
+    }
+
+    pub(super) fn stop(&mut self) {
+        self.control(Control::Stop(StopReason::Signal));
+    }
+}
+
+fn page(parent: Option<RequestId>, index: u64, target: u64) -> Job {
+    let host = if target.is_multiple_of(3) { "b.test" } else { "a.test" };
+    let request = Request::get(&format!("http://{host}/p/{target}"), &()).unwrap();
+    let key = seen_key(request.method(), request.url(), &[]);
+    Job::page(RequestId::child(parent, index), key, request)
+}
+
+fn reply(status: u16) -> Reply {
+    Reply {
+        status: StatusCode::from_u16(status).unwrap(),
+        version: Version::HTTP_11,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        wire_bytes: 0,
+        flags: BodyFlags::default(),
+    }
+}
+
+fn attempt(status: Option<u16>, fault: Option<Fault>, now: Instant) -> Attempt {
+    Attempt { status, fault, sent_at: Some(now), latency: Duration::from_millis(3), bytes: 100, charged: 0, retry_after: None }
+}

@@ -1,0 +1,198 @@
+//! Watching: how much to pull, whether the job is idle or over its limits, and whether anything moves.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use super::act::Act;
+use super::hub::Hub;
+use super::message::StopReason;
+use super::ticket::{Kind, State};
+use crate::api::signal::Lifecycle;
+use crate::parser::message::{Marks, Order as ParserOrder};
+use crate::scheduler::message::Order;
+
+impl Hub {
+    /// Grants the scheduler as many jobs as there is room for.
+    pub(super) fn pull(&mut self) {
+        if !self.phase.pulls() {
+            return;
+        }
+        let room = if self.bytes.has_room() && self.reporter_has_room() {
+            // A ticket that waits for its lease holds no window: only what is past it counts there.
+            let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
+            let window = self.config.window_requests.saturating_sub(windowed);
+            let downloads = self.config.concurrent.saturating_sub(self.downloading());
+            let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
+            window.min(downloads).min(asks)
+        } else {
+            0
+        };
+        let upto = self.received + room as u64;
+        if upto != self.granted || self.wants_fresh_books() {
+            self.granted = upto;
+            self.send_pull();
+        }
+    }
+
+    /// Asks for the books without granting more.
+    pub(super) fn send_pull(&mut self) {
+        self.pull_seq += 1;
+        self.books_stale = false;
+        self.acts.push(Act::Scheduler(Order::Pull { seq: self.pull_seq, upto: self.granted }));
+    }
+
+    /// Whether nothing is in flight and the numbers of the frontier are not the latest.
+    fn wants_fresh_books(&self) -> bool {
+        self.tickets.is_empty() && self.books_stale
+    }
+
+    pub(super) fn books_are_fresh(&self) -> bool {
+        !self.books_stale && self.answered_seq == self.pull_seq
+    }
+
+    fn reporter_has_room(&self) -> bool {
+        self.reports_made.saturating_sub(self.reports_done) < self.report_limit
+    }
+
+    /// Nothing queued, nothing in flight, no seeds to come: the spider may go on or the job is over.
+    pub(super) fn look_idle(&mut self, now: Instant) {
+        let idle = self.phase.pulls()
+            && self.tickets.is_empty()
+            && self.seeds_done
+            && self.offers.is_empty()
+            && self.blocked.is_empty()
+            && self.books_are_fresh()
+            && self.books.pending == 0;
+        if !idle {
+            return;
+        }
+        if self.idle_answered || self.start_failed.is_some() {
+            self.finish(now);
+            return;
+        }
+        let tag = self.open(Kind::Idle, State::Parsing, now);
+        self.acts.push(Act::Parser(Some(0), ParserOrder::Signal(Lifecycle::Idle)));
+        self.acts.push(Act::Parser(Some(0), ParserOrder::Idle { tag, made: self.idle_made }));
+    }
+
+    /// Once in a while: holds, limits, stalls.
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.let_reports_go(now);
+        self.check_limits(now);
+        self.check_stall(now);
+    }
+
+    /// Reports that have waited long enough for their callbacks go without marks, and without release.
+    fn let_reports_go(&mut self, now: Instant) {
+        while let Some((due, id)) = self.holds.front().copied() {
+            if due > now {
+                return;
+            }
+            self.holds.pop_front();
+            if self.tickets.get(&id).is_some_and(|t| t.state == State::Parsing && !t.reported) {
+                self.stats.inc("reporter/held_too_long");
+                self.report(id, false, Marks::default());
+            }
+        }
+    }
+
+    fn check_limits(&mut self, now: Instant) {
+        if !self.phase.pulls() {
+            return;
+        }
+        let close = self.config.close_after;
+        let over = |limit: u64, value: u64| limit > 0 && value >= limit;
+        let errors = self.tally.callback_errors;
+        let reason = if !close.timeout.is_zero() && now.duration_since(self.started) >= close.timeout {
+            "closespider_timeout"
+        } else if over(close.items, self.tally.kept) {
+            "closespider_itemcount"
+        } else if over(close.pages, self.tally.pages) {
+            "closespider_pagecount"
+        } else if over(close.errors, errors) {
+            "closespider_errorcount"
+        } else {
+            return;
+        };
+        self.stop(StopReason::Limit(reason), now);
+    }
+
+    /// Counts limits that are cheap to look at, after every turn.
+    pub(super) fn look_at_counts(&mut self, now: Instant) {
+        let close = self.config.close_after;
+        if close.items > 0 || close.pages > 0 || close.errors > 0 {
+            self.check_limits(now);
+        }
+    }
+
+    fn check_stall(&mut self, now: Instant) {
+        if self.frontier_is_stuck() {
+            let message = "every callback waits for room in the frontier (FRONTIER_MAX_BYTES) and nothing else can go on; raise it or let the spider follow fewer links";
+            self.stop(StopReason::FrontierFull(message.to_owned()), now);
+            return;
+        }
+        if now.duration_since(self.progress_at) < self.config.stall_warn
+            || now.duration_since(self.warned_at) < self.config.stall_warn
+        {
+            return;
+        }
+        self.warned_at = now;
+        self.stats.inc("engine/stalls");
+        tracing::warn!(waits_for = self.waits_for(), seconds = now.duration_since(self.progress_at).as_secs(), "no progress");
+    }
+
+    /// What the job waits for, in words.
+    pub(crate) fn waits_for(&self) -> String {
+        let mut by: BTreeMap<&str, usize> = BTreeMap::new();
+        for ticket in self.tickets.values() {
+            *by.entry(ticket.state.waits_for()).or_default() += 1;
+        }
+        let mut parts: Vec<String> = by.iter().map(|(what, n)| format!("{n} for {what}")).collect();
+        if let Some(why) = &self.blocked_by {
+            parts.push(format!("the sink: {why}"));
+        }
+        if let Some(why) = &self.reporter_says {
+            parts.push(why.clone());
+        }
+        if !self.refused_since.is_empty() {
+            let sites: Vec<&str> = self.refused_since.keys().map(AsRef::as_ref).collect();
+            parts.push(format!("leases of {}", sites.join(", ")));
+        }
+        if let Some(due) = self.next_due {
+            let wait = due.saturating_duration_since(Instant::now());
+            parts.push(format!("{} queued, the next due in {:.1} s", self.books.pending, wait.as_secs_f64()));
+        }
+        if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
+    }
+
+    /// Every ticket waits for room in a full frontier: nothing will ever free it.
+    fn frontier_is_stuck(&self) -> bool {
+        self.phase.pulls()
+            && !self.blocked.is_empty()
+            && self.offers.is_empty()
+            && self.books_are_fresh()
+            && self.tickets.len() == self.blocked.len()
+            && self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
+    }
+
+    /// An actor was restarted or replaced.
+    pub(crate) fn note_restart(&mut self, name: &str) {
+        self.stats.inc(format!("engine/restarts/{name}"));
+    }
+
+    /// Pages, items, queued, in flight, leases, errors.
+    pub(crate) fn progress(&self) -> (u64, u64, u64, u64, u64, u64) {
+        let leases = self.tickets.values().filter(|t| t.lease.is_some()).count() as u64;
+        let in_flight = self.count(State::Fetching) as u64;
+        let open = self.tickets.len() as u64;
+        (
+            self.tally.pages,
+            self.tally.kept,
+            self.books.pending.saturating_sub(open),
+            in_flight,
+            leases,
+            self.tally.failed + self.tally.callback_errors,
+        )
+    }
+}

@@ -1,0 +1,72 @@
+//! Back-off: how long to wait before a control plane is asked again.
+//!
+//! Exponential with full jitter, from a seed, so that many workers spread and a test repeats. Never sleeps.
+
+use std::time::Duration;
+
+/// The wait before the first retry is at most this.
+pub const FIRST: Duration = Duration::from_millis(500);
+
+/// No wait is longer than this, however many failures came before.
+pub const LONGEST: Duration = Duration::from_secs(30);
+
+/// No wait is shorter than this: full jitter alone may draw nothing and ask in a loop.
+pub const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Draws waits; each is uniform between [`SHORTEST`] and a cap that doubles with every failure.
+#[derive(Debug, Clone)]
+pub struct Backoff {
+    state: u64,
+}
+
+impl Backoff {
+    /// A back-off that draws from `seed`.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The wait after `failures` failures in a row; 0 counts as 1.
+    pub fn wait(&mut self, failures: u32) -> Duration {
+        let doubled = 2u32.checked_pow(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        let cap = FIRST.saturating_mul(doubled).min(LONGEST);
+        let span = u64::try_from((cap - SHORTEST).as_micros()).unwrap_or(u64::MAX);
+        SHORTEST + Duration::from_micros(self.draw() % (span + 1))
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014): one addition and two mixing steps for 64 even bits.
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn the_cap_doubles_up_to_half_a_minute() {
+        let mut backoff = Backoff::new(7);
+        for (failures, cap) in
+            [(0, 500), (1, 500), (2, 1_000), (3, 2_000), (6, 16_000), (7, 30_000), (40, 30_000), (u32::MAX, 30_000)]
+        {
+            let longest = (0..2_000).map(|_| backoff.wait(failures)).max().unwrap();
+            let shortest = (0..2_000).map(|_| backoff.wait(failures)).min().unwrap();
+            assert!(longest <= Duration::from_millis(cap), "{failures}: {longest:?}");
+            assert!(longest > Duration::from_millis(cap) * 9 / 10, "{failures}: {longest:?}");
+            assert!(shortest >= SHORTEST && shortest < SHORTEST + Duration::from_millis(cap) / 10, "{failures}: {shortest:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_waits() {
+        let draw = |seed| (1..9).map(|n| Backoff::new(seed).wait(n)).collect::<Vec<_>>();
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+    }
+}

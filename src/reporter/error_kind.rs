@@ -1,0 +1,84 @@
+//! Error kinds: what the control plane is told about an attempt without a response.
+
+use crate::api::failure::FailureKind;
+use crate::plane::ErrorKind;
+
+/// The control plane's class of `failure`; `None` where the attempt had a response or was never made, so
+/// that the report speaks by its status.
+#[must_use]
+pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
+    match failure {
+        FailureKind::Resolve => Some(ErrorKind::Dns),
+        FailureKind::Refused => Some(ErrorKind::Connect),
+        // A lease that could not be renewed ended the attempt by its time limit.
+        FailureKind::ConnectTimeout | FailureKind::Timeout | FailureKind::IdleTimeout | FailureKind::LeaseLost => {
+            Some(ErrorKind::Timeout)
+        }
+        FailureKind::Lost | FailureKind::DataLoss => Some(ErrorKind::Reset),
+        FailureKind::Tls => Some(ErrorKind::Tls),
+        FailureKind::Proxy => Some(ErrorKind::Proxy),
+        FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Protocol),
+        // We hung up: it says nothing against identity, proxy or target.
+        FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Cancelled),
+        FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
+        FailureKind::Callback => None,
+        FailureKind::HttpStatus
+        | FailureKind::RobotsForbidden
+        | FailureKind::RobotsUnavailable
+        | FailureKind::RedirectLimit
+        | FailureKind::RedirectTarget
+        | FailureKind::RedirectDuplicate
+        | FailureKind::Offsite
+        | FailureKind::LeaseUnavailable
+        | FailureKind::LeaseRefused => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn every_failure_has_its_class() {
+        use ErrorKind as E;
+        use FailureKind as F;
+        for (failure, kind) in [
+            (F::Resolve, Some(E::Dns)),
+            (F::Refused, Some(E::Connect)),
+            (F::ConnectTimeout, Some(E::Timeout)),
+            (F::Timeout, Some(E::Timeout)),
+            (F::IdleTimeout, Some(E::Timeout)),
+            (F::Lost, Some(E::Reset)),
+            (F::Tls, Some(E::Tls)),
+            (F::Proxy, Some(E::Proxy)),
+            (F::BadReply, Some(E::Protocol)),
+            (F::DataLoss, Some(E::Reset)),
+            (F::TooLarge, Some(E::Cancelled)),
+            (F::Decode, Some(E::Protocol)),
+            (F::UnsupportedScheme, Some(E::Other)),
+            (F::HttpStatus, None),
+            (F::RobotsForbidden, None),
+            (F::RobotsUnavailable, None),
+            (F::RedirectLimit, None),
+            (F::RedirectTarget, None),
+            (F::RedirectDuplicate, None),
+            (F::Offsite, None),
+            (F::LeaseUnavailable, None),
+            (F::LeaseRefused, None),
+            (F::LeaseLost, Some(E::Timeout)),
+            (F::Middleware, Some(E::Other)),
+            (F::Cancelled, Some(E::Cancelled)),
+            (F::Internal, Some(E::Other)),
+        ] {
+            assert_eq!(error_kind(failure), kind, "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_never_reached_the_target_is_no_fault_of_it() {
+        for failure in [FailureKind::Cancelled, FailureKind::TooLarge] {
+            assert_eq!(error_kind(failure), Some(ErrorKind::Cancelled));
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! The frontier: store, slots, scope and robots together, as one plain state machine.
+//!
+//! It takes orders and commands with the time they came, and at the end of each turn gives the facts to tell
+//! and the time to be woken at. It lives outside the scheduler's actor, so that a successor goes on with the
+//! same places taken, credits, waiting hops and untold facts. It never waits and starts nothing.
+//!
+//! Bounds: what waits here beside the store is one held job a slot, the hops of open tickets, and the
+//! robots.txt requests that were given out; each stands for a request the engine has in flight or was given credit for.
+
+mod offer;
+mod robots;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use self::robots::RobotsDesk;
+use super::clock::Clock;
+use super::config::SchedulerConfig;
+use super::counters::Counters;
+use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
+use super::message::{Control, Due, Order, Paced, Ready, RobotsAnswer, Scope as GateScope, Verdict};
+use super::robots_gate::Pass;
+use super::scope::Scope;
+use super::slots::{Pick, SlotId, Slots};
+use super::store::{Pulled, Store, StoreError};
+use crate::api::stats::Stats;
+use crate::engine::message::Fact;
+use crate::engine::ticket::Tag;
+
+/// How long a slot is left alone after its store could not read.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Everything the scheduler knows.
+pub struct Frontier {
+    store: Box<dyn Store>,
+    clock: Clock,
+    scope: Scope,
+    slots: Slots,
+    robots: RobotsDesk,
+    counters: Counters,
+    seeds_stop_at: usize,
+    waiting: HashMap<SlotId, Waiting>,
+    /// Jobs handed out in all, and up to how many may be.
+    handed: u64,
+    granted: u64,
+    /// The last pull.
+    pull: u64,
+    stopped: bool,
+    /// A pull was not answered yet.
+    asked: bool,
+    /// The last offer taken or refused.
+    after_offer: u64,
+    due: Vec<Due>,
+    facts: Vec<Fact>,
+    /// Buffer of [`Self::offer`]: slots named by an offer, each with the highest priority seen.
+    touched: Vec<(SlotId, i32)>,
+}
+
+/// What of a slot waits outside the store.
+#[derive(Debug, Default)]
+struct Waiting {
+    hops: VecDeque<(Tag, Box<Job>)>,
+    /// Robots.txt requests that were put back, with the time they may go again.
+    robots: Vec<(Instant, Box<Job>)>,
+    /// The slot's next job, pulled already: it waits for robots.txt or for a delay that robots.txt asked for.
+    held: Option<Box<Job>>,
+}
+
+/// What a turn came to.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// To be told to the engine, in this order.
+    pub(crate) facts: Vec<Fact>,
+    /// When the next turn is due, if no message comes before.
+    pub(crate) wake: Option<Instant>,
+}
+
+impl Frontier {
+    /// A frontier over `store`, whose lost jobs were recovered before.
+    #[must_use]
+    pub fn new(config: SchedulerConfig, store: Box<dyn Store>, stats: Stats, clock: Clock, now: Instant) -> Self {
+        let mut slots = Slots::new(config.pacing.clone(), config.seed);
+        for (slot, not_before) in store.slots() {
+            let id = slots.id(&slot.0);
+            slots.queued(id, clock.instant(not_before), 0, now);
+        }
+        Self {
+            clock,
+            scope: Scope::new(&config),
+            slots,
+            robots: RobotsDesk::new(config.robots_agent),
+            counters: Counters::new(stats, store.medium()),
+            seeds_stop_at: config.seeds_stop_at,
+            waiting: HashMap::new(),
+            handed: 0,
+            granted: 0,
+            pull: 0,
+            stopped: false,
+            asked: false,
+            after_offer: 0,
+            due: Vec::new(),
+            facts: Vec::new(),
+            touched: Vec::new(),
+            store,
+        }
+    }
+
+    /// Takes an order. Answers come with the turn's end.
+    pub(crate) fn order(&mut self, order: Order, now: Instant) {
+        match order {
+            Order::Offer { offer, jobs, seeds } => self.offer(offer, jobs, seeds, now),
+            Order::Pull { seq, upto } => {
+                self.granted = if self.stopped { 0 } else { upto };
+                self.pull = seq;
+                self.asked = true;
+            }
+            Order::Settle { id, outcome } => self.settle(id, outcome, now),
+            Order::PutBack { job, delay } => self.put_back(job, delay, now),
+            Order::Hop { tag, job } => self.hop(tag, job, now),
+            Order::Sent { slot, at } => self.slots.sent(&slot.0, at, now),
+            Order::Freed { slot } => self.slots.freed(&slot.0, now),
+        }
+    }
+
+    /// Takes a command.
+    pub(crate) fn control(&mut self, control: Control, now: Instant) {
+        match control {
+            Control::Gate { scope: GateScope::Slot(slot), until } => self.slots.gate(&slot.0, until, now),
+            Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
+            Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
+            Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
+            Control::Stop => {
+                self.stopped = true;
+                self.granted = 0;
+            }
+            Control::Tick => {}
+        }
+    }
+
+    /// Ends a turn: gives out what may go, and everything there is to tell.
+    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+        // Ends: each pick gives a hop or a job, or leaves its slot waiting for something.
+        while let Some(pick) = self.slots.pick(now, self.granted > self.handed) {
+            match pick {
+                Pick::Hop(id) => self.give_hop(id, now),
+                Pick::Robots(id) => self.give_robots_put_back(id, now),
+                Pick::Queued(id) => self.give_queued(id, now),
+            }
+        }
+        if self.asked || !self.due.is_empty() {
+            self.asked = false;
+            let ready = Ready {
+                jobs: std::mem::take(&mut self.due),
+                books: self.store.books(),
+                next_due: self.slots.next_job(),
+                after_offer: self.after_offer,
+                seq: self.pull,
+            };
+            self.facts.push(Fact::Ready(ready));
+        }
+        Turn { facts: std::mem::take(&mut self.facts), wake: self.slots.next() }
+    }
+
+    /// Jobs handed out in all.
+    #[cfg(test)]
+    pub(crate) fn handed(&self) -> u64 {
+        self.handed
+    }
+
+    /// How many start requests were accepted: where `start()` goes on.
+    #[must_use]
+    pub fn start_cursor(&self) -> u64 {
+        self.store.start_cursor()
+    }
+
+    /// The books as they stand.
+    #[must_use]
+    pub fn books(&self) -> super::job::Books {
+        self.store.books()
+    }
+
+    fn settle(&mut self, id: RequestId, outcome: Outcome, now: Instant) {
+        if let Err(error) = self.store.settle(id, outcome) {
+            report("settle a request", &error);
+        }
+        if let Some(origin) = self.robots.ended(id) {
+            // Pages wait for this answer: that it will not come is an answer too.
+            let why = Arc::from("the robots.txt request ended without an answer");
+            self.robots_answer(&origin, RobotsAnswer::Unavailable { why, again_in: Duration::from_secs(60) }, now);
+        }
+    }
+
+    fn put_back(&mut self, job: Box<Job>, delay: Duration, now: Instant) {
+        let at = now.checked_add(delay).unwrap_or(now);
+        let id = self.slots.id(job.url().host_str().unwrap_or_default());
+        if job.kind == JobKind::Robots {
+            let waiting = self.waiting.entry(id).or_default();
+            waiting.robots.push((at, job));
+            let next = waiting.next_robots();
+            self.slots.robots_is(id, next, now);
+            return;
+        }
+        let priority = job.request.priority_value();
+        self.counters.enqueued(1);
+        if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
+            report("put a request back", &error);
+        }
+        self.slots.queued(id, at, priority, now);
+    }
+
+    fn hop(&mut self, tag: Tag, job: Box<Job>, now: Instant) {
+        if let Some(verdict) = self.refuse_hop(&job, now) {
+            let slot = SlotKey::of(job.url());
+            self.facts.push(Fact::Paced(Box::new(Paced { tag, job, slot, wants_sent: false, verdict })));
+            return;
+        }
+        let id = self.slots.id(job.url().host_str().unwrap_or_default());
+        self.waiting.entry(id).or_default().hops.push_back((tag, job));
+        self.slots.hop(id, now);
+    }
+
+    fn refuse_hop(&mut self, job: &Job, now: Instant) -> Option<Verdict> {
+        if job.kind == JobKind::Robots {
+            return None;
+        }
+        if self.scope.is_offsite(&job.request) {
+            self.filtered_offsite(job.url().host_str().unwrap_or_default());
+            return Some(Verdict::Offsite);
+        }
+        if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
+            match self.store.mark_seen(job.key) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.filtered_duplicates(1, job.first_url.as_deref());
+                    return Some(Verdict::Duplicate);
+                }
+                // Fetching a page twice is better than losing it.
+                Err(error) => report("mark a redirect as seen", &error),
+            }
+        }
+        match self.robots.look(job, now) {
+            Pass::Go { .. } => None,
+            Pass::Forbidden => {
+                self.counters.forbidden();
+                Some(Verdict::Forbidden)
+            }
+            Pass::Unavailable(why) => Some(Verdict::RobotsUnavailable(why)),
+            Pass::Wait | Pass::Ask => Some(Verdict::PutBack),
+        }
+    }
+
+    fn give_hop(&mut self, id: SlotId, now: Instant) {
+        let hop = self.waiting.get_mut(&id).and_then(|waiting| waiting.hops.pop_front());
+        let slot = self.slots.key(id);
+        let wants_sent = self.slots.take(Pick::Hop(id), 0, now);
+        self.tidy(id);
+        if let Some((tag, job)) = hop {
+            self.facts.push(Fact::Paced(Box::new(Paced { tag, job, slot, wants_sent, verdict: Verdict::Go })));
+        }
+    }
+
+    fn give_queued(&mut self, id: SlotId, now: Instant) {
+        let Some(job) = self.next_job(id, now) else {
+            return;
+        };
+        match self.robots.look(&job, now) {
+            Pass::Go { crawl_delay } if crawl_delay > Duration::ZERO && !self.slots.set_crawl_delay(id, crawl_delay, now) => {
+                self.waiting.entry(id).or_default().held = Some(job);
+            }
+            Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
+            Pass::Forbidden => {
+                self.counters.forbidden();
+                self.give_refused(id, job, Verdict::Forbidden);
+            }
+            Pass::Unavailable(why) => self.give_refused(id, job, Verdict::RobotsUnavailable(why)),
+            Pass::Wait => self.hold_for_robots(id, job, now),
+            Pass::Ask => self.ask_robots(id, job, now),
+        }
+    }
+
+    /// The slot's next job: the held one, else the first of its queue.
+    fn next_job(&mut self, id: SlotId, now: Instant) -> Option<Box<Job>> {
+        if let Some(held) = self.waiting.get_mut(&id).and_then(|waiting| waiting.held.take()) {
+            self.tidy(id);
+            return Some(held);
+        }
+        let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
+            Ok(Pulled::Job(job)) => {
+                self.counters.dequeued(1);
+                return Some(job);
+            }
+            Ok(Pulled::NotBefore(at)) => Some(self.clock.instant(at)),
+            Ok(Pulled::Empty) => None,
+            Err(error) => {
+                report("read a slot's queue", &error);
+                Some(now + STORE_PAUSE)
+            }
+        };
+        self.slots.queue_is(id, next, now);
+        None
+    }
+
+    /// Gives a job out: it takes a place of its slot and a credit.
+    fn give(&mut self, pick: Pick, job: Box<Job>, now: Instant) {
+        let (Pick::Hop(id) | Pick::Robots(id) | Pick::Queued(id)) = pick;
+        let slot = self.slots.key(id);
+        let wants_sent = self.slots.take(pick, job.request.priority_value(), now);
+        self.push_due(Due { job, slot, wants_sent, verdict: Verdict::Go });
+    }
+
+    /// Gives a job out that must not be fetched: it takes a credit, since the answer has room for no more, but
+    /// no place.
+    fn give_refused(&mut self, id: SlotId, job: Box<Job>, verdict: Verdict) {
+        let slot = self.slots.key(id);
+        self.push_due(Due { job, slot, wants_sent: false, verdict });
+    }
+
+    fn push_due(&mut self, due: Due) {
+        self.handed += 1;
+        self.due.push(due);
+    }
+
+    /// Forgets a slot's record when nothing waits in it.
+    fn tidy(&mut self, id: SlotId) {
+        if self.waiting.get(&id).is_some_and(Waiting::is_empty) {
+            self.waiting.remove(&id);
+        }
+    }
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.hops.is_empty() && self.robots.is_empty() && self.held.is_none()
+    }
+
+    fn next_robots(&self) -> Option<Instant> {
+        self.robots.iter().map(|(at, _)| *at).min()
+    }
+}
+
+impl std::fmt::Debug for Frontier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Frontier")
+            .field("books", &self.store.books())
+            .field("slots", &self.slots.len())
+            .field("credits", &self.granted.saturating_sub(self.handed))
+            .field("stopped", &self.stopped)
+            .finish_non_exhaustive()
+    }
+}
+
+fn report(what: &str, error: &StoreError) {
+    tracing::error!(%error, "could not {what}");
+}
