@@ -9,6 +9,7 @@ mod closing;
 mod config;
 mod feeds;
 mod hold;
+mod intake;
 pub mod layer;
 pub mod log;
 pub mod logring;

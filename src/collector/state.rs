@@ -9,22 +9,19 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::batch::{Batcher, CutBatch};
 use super::closing::{Close, Phase};
-use super::config::{CollectorConfig, Ends, Tidy};
+use super::config::{CollectorConfig, Tidy};
 use super::feeds::FeedSet;
 use super::hold::{Hold, Trouble};
-use super::log::{End, Entry, LogError, RecordLog, Recovered};
+use super::log::{LogError, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::{Closed, Fact, Group};
 use super::outbox::{Origin, Outbox};
-use super::outcome;
-use super::stamp::stamp_into;
 use super::written::Written;
 use crate::actor::{Link, Slot};
 use crate::apcloudy::{JobId, LogRecord};
@@ -32,11 +29,6 @@ use crate::api::stats::Stats;
 use crate::courier::message::{Order, Settled};
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::RequestId;
-
-/// Log records that share one atomic group.
-const LOGS_PER_GROUP: usize = 64;
-/// The longest time log records wait in their ring while nothing else happens.
-const RING_EVERY: Duration = Duration::from_millis(500);
 
 /// Where a test may end an incarnation.
 #[cfg(test)]
@@ -61,29 +53,29 @@ pub struct CollectorState {
     pub(super) batcher: Batcher,
     pub(super) outbox: Outbox,
     pub(super) feeds: FeedSet,
-    ring: Arc<LogRing>,
+    pub(super) ring: Arc<LogRing>,
     pub(super) stats: Stats,
     pub(super) waiting: VecDeque<(Arc<Group>, Slot)>,
-    logs: VecDeque<LogRecord>,
-    written: Written,
+    pub(super) logs: VecDeque<LogRecord>,
+    pub(super) written: Written,
     /// Written, not yet flushed and told.
-    kept: Vec<(Tag, u32)>,
-    slots: Vec<Slot>,
+    pub(super) kept: Vec<(Tag, u32)>,
+    pub(super) slots: Vec<Slot>,
     /// For the engine, not yet posted.
     pub(super) facts: Vec<Fact>,
     /// Ends that the frontier has not settled: their numbers in the log.
-    ends: HashMap<u128, u64>,
+    pub(super) ends: HashMap<u128, u64>,
     pub(super) hold: Hold,
     pub(super) phase: Phase,
     asked_again: bool,
     pub(super) items: u64,
     last_sync: Option<Instant>,
     sync_fails: bool,
-    next_ring: Instant,
+    pub(super) next_ring: Instant,
     /// Something was delivered or settled: a segment may be done.
     deletable: bool,
-    full: Vec<CutBatch>,
-    texts: String,
+    pub(super) full: Vec<CutBatch>,
+    pub(super) texts: String,
     #[cfg(test)]
     pub(super) fault: Option<Box<dyn FnMut(Step) + Send>>,
 }
@@ -238,149 +230,6 @@ impl CollectorState {
         self.slots.clear();
         self.sync(now);
         self.step_for_test(5);
-        Ok(())
-    }
-
-    /// Appends waiting groups while there is room in the spool.
-    fn append_groups(&mut self, now: Instant, unix_seconds: u64) -> Result<(), LogError> {
-        let (mut groups, mut requests, mut items) = (0, 0, 0);
-        let mut result = Ok(());
-        while let Some((group, _)) = self.waiting.front() {
-            let Some(log) = &mut self.log else { break };
-            if self.hold.is_full(log.undelivered_bytes()) && !self.phase.is_closing() {
-                break;
-            }
-            let name = (group.tag, group.part);
-            if !self.written.contains(name) {
-                let group = Arc::clone(group);
-                if let Err(error) = self.append_group(&group, now, unix_seconds) {
-                    result = Err(error);
-                    break;
-                }
-                groups += 1;
-                requests += group.records.len();
-                items += group.items.len();
-                self.items += group.items.len() as u64;
-                self.written.note(name);
-            }
-            self.kept.push(name);
-            self.slots.extend(self.waiting.pop_front().map(|(_, slot)| slot));
-        }
-        if groups > 0 {
-            for (name, count) in
-                [("collector/groups", groups), ("collector/records/request", requests), ("collector/records/item", items)]
-            {
-                self.stats.add(name, i64::try_from(count).unwrap_or(i64::MAX));
-            }
-        }
-        result
-    }
-
-    fn append_group(&mut self, group: &Group, now: Instant, unix_seconds: u64) -> Result<(), LogError> {
-        let mut texts = std::mem::take(&mut self.texts);
-        texts.clear();
-        let mut ends_at = Vec::with_capacity(group.items.len());
-        for item in &group.items {
-            stamp_into(item, unix_seconds, &mut texts);
-            ends_at.push(texts.len());
-        }
-        let mut entries = Vec::with_capacity(group.items.len() + group.records.len() + 1);
-        let mut start = 0;
-        for end in ends_at {
-            entries.push(Entry::Item(texts.get(start..end).unwrap_or_default().into()));
-            start = end;
-        }
-        entries.extend(group.records.iter().map(|text| Entry::Request(text.as_str().into())));
-        let end = group.end.filter(|_| self.config.ends == Ends::Journaled);
-        entries.extend(
-            end.map(|end| Entry::End(End { request: end.request.0, attempt: end.attempt, outcome: outcome::code(end.outcome) })),
-        );
-        let result = self.append(&entries, now);
-        drop(entries);
-        self.texts = texts;
-        result?;
-        for item in &group.items {
-            self.feeds.add(item);
-        }
-        Ok(())
-    }
-
-    /// Appends one atomic group and counts it into its batch.
-    fn append(&mut self, entries: &[Entry<'_>], now: Instant) -> Result<(), LogError> {
-        let Some(log) = &mut self.log else { return Ok(()) };
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let range = match log.append_group(entries) {
-            Ok(range) => range,
-            Err(LogError::TooLarge { limit, .. }) => {
-                // It can never be written: it costs only itself.
-                let fits = |entry: &&Entry<'_>| entry.record().is_none_or(|(_, text)| text.len() <= limit);
-                let fitting: Vec<_> = entries.iter().filter(fits).cloned().collect();
-                let dropped = entries.len() - fitting.len();
-                tracing::error!(dropped, limit, "records are too large for the record log and are dropped");
-                self.stats.add("collector/too_large", i64::try_from(dropped).unwrap_or(i64::MAX));
-                return self.append(&fitting, now);
-            }
-            Err(error) => return Err(error),
-        };
-        for (seq, entry) in (range.first..).zip(entries) {
-            if let Entry::End(end) = entry
-                && let Some(older) = self.ends.insert(end.request, seq)
-            {
-                // The newer one stands for both.
-                log.mark_settled(older);
-            }
-            self.batcher.add(seq, entry, now, &mut self.full);
-        }
-        // At once, and not when the turn is through: a panic must not forget a cut.
-        self.full.drain(..).for_each(|cut| self.outbox.push(cut, Origin::Present));
-        Ok(())
-    }
-
-    fn append_logs(&mut self, now: Instant) -> Result<(), LogError> {
-        self.next_ring = now + RING_EVERY;
-        let Some(log) = &self.log else { return Ok(()) };
-        if self.hold.is_full(log.undelivered_bytes()) && !self.phase.is_closing() {
-            return Ok(());
-        }
-        if self.logs.is_empty() && !self.ring.is_empty() {
-            let mut drained = Vec::new();
-            self.ring.drain(&mut drained);
-            self.logs = drained.into();
-        }
-        while !self.logs.is_empty() {
-            let count = self.logs.len().min(LOGS_PER_GROUP);
-            // A record's text cannot fail; if it did, the record would go without a trace but its index.
-            let texts = self.logs.iter().take(count).filter_map(|record| record.to_text().ok());
-            let entries: Vec<_> = texts.map(|text| Entry::Log(text.into())).collect();
-            self.append(&entries, now)?;
-            self.logs.drain(..count);
-            self.stats.add("collector/records/log", i64::try_from(count).unwrap_or(i64::MAX));
-        }
-        let dropped = i64::try_from(self.ring.dropped()).unwrap_or(i64::MAX);
-        if dropped > 0 {
-            self.stats.max("collector/log_dropped", dropped);
-        }
-        Ok(())
-    }
-
-    /// At the close, when all groups are written: the stats, and the last batch.
-    fn append_stats(&mut self, now: Instant, queued: usize) -> Result<(), LogError> {
-        let Phase::Closing(close) = &self.phase else { return Ok(()) };
-        if queued > 0 || !self.waiting.is_empty() {
-            return Ok(());
-        }
-        let stats = if close.cut { None } else { close.stats_text() };
-        if let Some(text) = stats {
-            self.append(&[Entry::Stats(text.into())], now)?;
-            self.stats.inc("collector/records/stats");
-        }
-        // Again for what comes after the last batch all the same.
-        self.full.extend(self.batcher.close());
-        if let Phase::Closing(close) = &mut self.phase {
-            close.cut = true;
-        }
         Ok(())
     }
 

