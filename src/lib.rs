@@ -12,6 +12,7 @@ pub mod apcloudy;
 pub mod api;
 mod app;
 pub mod broker;
+mod cli;
 pub mod collector;
 mod config;
 pub mod courier;

@@ -129,13 +129,19 @@ impl Hub {
             return;
         }
         let Some(commit) = ticket.commit.take() else { return };
-        let kind = ticket.kind;
+        let (kind, early) = (ticket.kind, ticket.early.take());
         let items = commit.group.items.len() as u64;
         if items > 0 {
             self.tally.kept += items;
             self.stats.add("item_scraped_count", i64::try_from(items).unwrap_or(i64::MAX));
         }
         match commit.then {
+            // Nobody waits any more: the callback's end comes next.
+            Then::Resume(_) if early.is_some() => {
+                if let Some(early) = early {
+                    self.parsed(*early, now);
+                }
+            }
             Then::Resume(done) if kind == Kind::Start => self.seeds_waiting.push(done),
             Then::Resume(done) => self.acts.push(Act::Resume(done, Ok(()))),
             Then::Settle(outcome) => {

@@ -403,8 +403,12 @@ impl Hub {
 
     /// A callback is over.
     pub(super) fn parsed(&mut self, parsed: Parsed, now: Instant) {
+        let Some(ticket) = self.current(parsed.tag) else { return };
+        if ticket.commit.is_some() {
+            ticket.early = Some(Box::new(parsed));
+            return;
+        }
         let Parsed { tag, mut effects, result, marks, discarded, unknown_step } = parsed;
-        let Some(ticket) = self.current(tag) else { return };
         let id = tag.ticket;
         ticket.reply = None;
         ticket.share = None;

@@ -155,6 +155,8 @@ pub(crate) struct Hub {
     /// Reports that may wait for the control plane before nothing more is pulled.
     pub(super) report_limit: u64,
     pub(super) imbalances: Vec<String>,
+    /// Items in groups that were given up before the collector answered.
+    pub(super) unanswered_items: u64,
 }
 
 impl Hub {
@@ -204,6 +206,7 @@ impl Hub {
             idle_answered: false,
             report_limit,
             imbalances: Vec::new(),
+            unanswered_items: 0,
         }
     }
 

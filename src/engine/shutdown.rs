@@ -12,7 +12,8 @@ use super::act::{Act, ParserCommand};
 use super::hub::Hub;
 use super::message::{Ended, StopReason};
 use super::ticket::{Kind, State};
-use crate::downloader::message::Control as DownloaderControl;
+use crate::api::failure::{FailureKind, Fault};
+use crate::downloader::message::{Attempt, Control as DownloaderControl};
 use crate::parser::message::Marks;
 use crate::reporter::message::Control as ReporterControl;
 use crate::scheduler::message::Control as SchedulerControl;
@@ -266,7 +267,15 @@ impl Hub {
     fn give_back(&mut self, state: State) {
         let ids: Vec<u64> = self.tickets.values().filter(|t| t.state == state).map(|t| t.tag.ticket).collect();
         for id in ids {
+            // An attempt that is cut off is an attempt: the control plane hears of it.
+            if let Some(ticket) = self.tickets.get_mut(&id).filter(|t| t.state == State::Fetching) {
+                ticket.attempt.get_or_insert_with(|| cut_off(ticket.since));
+            }
             self.report(id, true, Marks::default());
+            // A group under way may be written or not: the collector's count decides at the end.
+            if let Some(commit) = self.tickets.get(&id).and_then(|t| t.commit.as_ref()).filter(|c| c.offer.is_none()) {
+                self.unanswered_items += commit.group.items.len() as u64;
+            }
             let back = self.tickets.get(&id).is_some_and(|t| !matches!(t.commit, Some(super::ticket::Commit { then: super::ticket::Then::Close, .. })));
             if back {
                 self.put_back(id, Duration::ZERO);
@@ -286,7 +295,9 @@ impl Hub {
                 b.enqueued, b.handled, b.failed, b.dropped, b.set_aside, b.pending
             ));
         }
-        if self.tally.kept != delivery.items {
+        if (self.tally.kept..=self.tally.kept + self.unanswered_items).contains(&delivery.items) {
+            self.tally.kept = delivery.items;
+        } else {
             self.imbalances.push(format!("{} items were kept, but the collector counts {}", self.tally.kept, delivery.items));
         }
         let accounted = delivery.delivered + delivery.spooled + delivery.quarantined;
@@ -361,6 +372,13 @@ impl Hub {
             self.stats.set(key, value);
         }
     }
+}
+
+/// The attempt of a download that is given up without an answer.
+fn cut_off(sent_at: Instant) -> Attempt {
+    let fault = Fault::new(FailureKind::Cancelled, "the job was stopped at once");
+    let latency = sent_at.elapsed();
+    Attempt { status: None, fault: Some(fault), sent_at: Some(sent_at), latency, bytes: 0, charged: 0, retry_after: None }
 }
 
 /// The finish reason, as stats and records carry it.

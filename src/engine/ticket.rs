@@ -11,6 +11,7 @@ use crate::api::failure::Fault;
 use crate::collector::message::Group;
 use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
+use crate::parser::message::Parsed;
 use crate::plane::{Grant, LeaseId};
 use crate::scheduler::job::{Job, Outcome, SlotKey};
 
@@ -84,6 +85,8 @@ pub(crate) struct Ticket {
     /// Groups made so far.
     pub(crate) parts: u32,
     pub(crate) commit: Option<Commit>,
+    /// The end of a callback that was lost while a part of it was being committed: it counts after that part.
+    pub(crate) early: Option<Box<Parsed>>,
 }
 
 /// A commit under way: children first, then the group, then whoever waits.
@@ -156,6 +159,7 @@ impl Ticket {
             records: Vec::new(),
             parts: 0,
             commit: None,
+            early: None,
         }
     }
 

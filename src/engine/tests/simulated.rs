@@ -64,7 +64,7 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     prop_assert_eq!(*world.double_releases.lock().unwrap(), 0);
     let reports: u64 = world.reports.values().sum();
     prop_assert_eq!(reports, world.sent);
-    prop_assert_eq!(ended.tally.kept, world.items_kept);
+    prop_assert_eq!(ended.tally.kept, ended.delivery.items);
     prop_assert!(world.max_open <= concurrent, "{} fetches at once", world.max_open);
     // Each request ends once.
     let mut ends: Vec<_> = world.ends.iter().map(|e| e.request).collect();

@@ -37,7 +37,7 @@ use crate::web::key::seen_key;
 
 /// Small dice: enough randomness for a world, the same for the same seed.
 pub(super) mod rand_core_lite {
-    use proptest::prelude::RngCore;
+    use proptest::prelude::Rng as _;
     use proptest::test_runner::TestRng;
 
     pub(in crate::engine::tests) struct Dice(pub TestRng);

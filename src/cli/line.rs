@@ -1,0 +1,163 @@
+//! One log line: what an event says, as text in Scrapy's form or as a JSON object.
+
+use std::fmt::{self, Write as _};
+
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level};
+
+use crate::settings::{LogFormat, LogLevel};
+
+/// A log line, not yet formatted.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) level: LogLevel,
+    pub(crate) logger: String,
+    pub(crate) message: String,
+    pub(crate) exception: Option<String>,
+}
+
+impl Line {
+    /// Reads an event: its message and fields; `exception` stands apart, `critical = true` raises an error.
+    pub(crate) fn of(event: &Event<'_>) -> Self {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let metadata = event.metadata();
+        let level = if fields.critical && *metadata.level() == Level::ERROR { LogLevel::Critical } else { level_of(*metadata.level()) };
+        fields.message.push_str(&fields.rest);
+        Self { level, logger: metadata.target().replace("::", "."), message: fields.message, exception: fields.exception }
+    }
+
+    /// The line with its line feed.
+    pub(crate) fn format(&self, format: LogFormat, now: jiff::Timestamp) -> String {
+        match format {
+            LogFormat::Text => self.text(now),
+            LogFormat::Json => {
+                let mut line = json!({
+                    "time": now.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string(),
+                    "level": self.level.name(),
+                    "logger": self.logger,
+                    "message": self.message,
+                });
+                if let (Some(exception), Some(fields)) = (&self.exception, line.as_object_mut()) {
+                    fields.insert("exception".to_owned(), exception.as_str().into());
+                }
+                format!("{line}\n")
+            }
+        }
+    }
+
+    fn text(&self, now: jiff::Timestamp) -> String {
+        let time = now.strftime("%Y-%m-%d %H:%M:%S");
+        let mut line = format!("{time} [{}] {}: ", self.logger, self.level.name());
+        push_printable(&mut line, &self.message);
+        if let Some(exception) = &self.exception {
+            line.push('\n');
+            push_printable(&mut line, exception.trim_end());
+        }
+        line.push('\n');
+        line
+    }
+}
+
+/// Python's names have no level below DEBUG.
+pub(crate) fn level_of(level: Level) -> LogLevel {
+    match level {
+        Level::ERROR => LogLevel::Error,
+        Level::WARN => LogLevel::Warning,
+        Level::INFO => LogLevel::Info,
+        _ => LogLevel::Debug,
+    }
+}
+
+/// Pages and URLs get into messages: their control characters must not reach a terminal.
+fn push_printable(line: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            let _ = write!(line, "{}", c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    rest: String,
+    exception: Option<String>,
+    critical: bool,
+}
+
+impl Fields {
+    fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
+        let _ = match field.name() {
+            "message" => self.message.write_fmt(value),
+            "exception" => self.exception.get_or_insert_default().write_fmt(value),
+            name => write!(self.rest, " {name}={value}"),
+        };
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, format_args!("{value}"));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == "critical" {
+            self.critical = value;
+        } else {
+            self.put(field, format_args!("{value}"));
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
+        let mut text = value.to_string();
+        let mut cause = value.source();
+        while let Some(error) = cause {
+            let _ = write!(text, ": {error}");
+            cause = error.source();
+        }
+        self.put(field, format_args!("{text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    fn line(message: &str) -> Line {
+        Line { level: LogLevel::Warning, logger: "dragline.engine".to_owned(), message: message.to_owned(), exception: None }
+    }
+
+    fn noon() -> jiff::Timestamp {
+        "2026-11-30T12:00:01.5Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_text_line_has_scrapys_form_in_utc() {
+        assert_eq!(line("a page").format(LogFormat::Text, noon()), "2026-11-30 12:00:01 [dragline.engine] WARNING: a page\n");
+    }
+
+    #[test]
+    fn a_json_line_is_one_object() {
+        let mut failed = line("two\nlines");
+        failed.exception = Some("why".to_owned());
+        assert_eq!(
+            failed.format(LogFormat::Json, noon()),
+            "{\"time\":\"2026-11-30T12:00:01.500Z\",\"level\":\"WARNING\",\"logger\":\"dragline.engine\",\"message\":\"two\\nlines\",\"exception\":\"why\"}\n"
+        );
+    }
+
+    #[test]
+    fn control_characters_of_a_page_stay_off_the_terminal() {
+        let text = line("a\u{1b}[31mred\u{7}\r").format(LogFormat::Text, noon());
+        assert!(text.ends_with("WARNING: a\\u{1b}[31mred\\u{7}\\r\n"), "{text}");
+    }
+}

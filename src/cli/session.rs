@@ -1,0 +1,141 @@
+//! One job from resolved settings to its exit code: log, captured prints, signals, progress, run, summary.
+//!
+//! Shared by every verb that crawls. What can be wrong in the call is settled before anything starts.
+
+use std::sync::Arc;
+
+use super::exit::CliError;
+use super::logging::{self, LogOptions};
+use super::signals::Signals;
+use super::stdout::Stdout;
+use super::{feeds, progress, summary};
+use crate::api::args::Arguments;
+use crate::apcloudy::JobId;
+use crate::app::{Components, SpiderEntry};
+use crate::export::{FeedOptions, Target};
+use crate::run::{self, JobSpec, Report};
+use crate::settings::{JobIdValue, Layers, Resolved, Settings};
+
+/// A job that is ready to start.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) spider: SpiderEntry,
+    pub(crate) arguments: Arguments,
+    pub(crate) components: Components,
+    pub(crate) resolved: Resolved,
+    /// For reloads; `None`: nothing is watched.
+    pub(crate) layers: Option<Layers>,
+    pub(crate) feeds: Vec<(Target, FeedOptions)>,
+    pub(crate) job_id: JobId,
+    /// What the first line calls the settings.
+    pub(crate) settings_name: String,
+}
+
+impl Session {
+    /// Checks everything the call can get wrong.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] that names the setting, argument or feed.
+    pub(crate) fn prepare(
+        spider: SpiderEntry,
+        mut arguments: Arguments,
+        components: Components,
+        layers: Layers,
+        targets: Option<Vec<(Target, crate::export::Existing)>>,
+    ) -> Result<Self, CliError> {
+        let resolved = layers.resolve().map_err(CliError::usage)?;
+        let job_id = job_id(arguments.remove("JOB_ID"), &resolved.settings)?;
+        (spider.build)(&arguments).map_err(|error| CliError::usage(format!("spider {}: {error}", spider.name)))?;
+        let feeds = feeds::feeds(&resolved.settings, targets, spider.name, &arguments)?;
+        let settings_name = resolved.settings_file().map_or_else(|| "defaults (no file)".to_owned(), |path| path.display().to_string());
+        Ok(Self { spider, arguments, components, resolved, layers: Some(layers), feeds, job_id, settings_name })
+    }
+
+    /// Runs the job to its end and shows the summary.
+    ///
+    /// # Errors
+    /// When the job could not start.
+    pub(crate) async fn run(self) -> Result<Report, CliError> {
+        let settings = &self.resolved.settings;
+        let log = logging::install(&LogOptions::of(settings)).map_err(CliError::usage)?;
+        log.say(&self.first_line());
+        let captured = if settings.log_stdout { Stdout::capture() } else { Stdout::plain() };
+        let stdout = captured.map_err(|error| CliError::internal(format!("standard output cannot be captured: {error}; try -s LOG_STDOUT=false")))?;
+        let (progress, stop) = (Arc::default(), Arc::default());
+        let signals = Signals::listen(Arc::clone(&stop), settings.grace)
+            .map_err(|error| CliError::internal(format!("signals cannot be handled: {error}")))?;
+        let shown = progress::show(settings, Arc::clone(&progress));
+        let dump = settings.stats_dump;
+        let ended = run::run(JobSpec {
+            spider: self.spider,
+            arguments: self.arguments,
+            settings: Arc::new(self.resolved.settings),
+            layers: self.layers,
+            components: self.components,
+            feeds: self.feeds,
+            job_id: self.job_id,
+            progress,
+            stop,
+            stdout: stdout.source(),
+        })
+        .await;
+        drop(shown);
+        stdout.close();
+        drop(signals);
+        let report = ended?;
+        if dump {
+            tracing::info!(target: "dragline::stats", "{}", summary::stats_dump(&report.ended.stats));
+        }
+        log.show(&summary::summary(&report));
+        Ok(report)
+    }
+
+    /// Names settings file, control plane, sink and job id in use.
+    fn first_line(&self) -> String {
+        let settings = &self.resolved.settings;
+        let identities = settings.identities.as_ref().map_or_else(|| "anonymous".to_owned(), |path| format!("identities of {}", path.display()));
+        format!(
+            "dragline {}: spider {}, settings {}, control plane embedded ({identities}), sink embedded ({}), job {}",
+            env!("CARGO_PKG_VERSION"),
+            self.spider.name,
+            self.settings_name,
+            settings.data_dir.join("jobs.db").display(),
+            self.job_id
+        )
+    }
+}
+
+/// The job's id: the argument beats the setting; without either a new UUID, sortable by time.
+fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliError> {
+    match (argument, &settings.job_id) {
+        (Some(text), _) if text.is_empty() => Err(CliError::usage("-a JOB_ID= is empty; give an id, or leave it out for a new one")),
+        (Some(text), _) => Ok(JobId::Text(text)),
+        (None, Some(JobIdValue::Text(text))) => Ok(JobId::Text(text.clone())),
+        (None, Some(JobIdValue::Int(number))) => Ok(JobId::Number(*number)),
+        (None, None) => Ok(JobId::Text(uuid::Uuid::now_v7().to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn the_argument_beats_the_setting_and_a_number_stays_one() {
+        let with = |value| Settings { job_id: Some(value), ..Settings::default() };
+        let number = with(JobIdValue::Int(7));
+        assert_eq!(job_id(Some("9".to_owned()), &number).unwrap(), JobId::Text("9".to_owned()));
+        assert_eq!(job_id(None, &number).unwrap(), JobId::Number(7));
+        assert_eq!(job_id(None, &with(JobIdValue::Text("x".to_owned()))).unwrap(), JobId::Text("x".to_owned()));
+        assert!(job_id(Some(String::new()), &number).unwrap_err().to_string().contains("JOB_ID"));
+    }
+
+    #[test]
+    fn without_an_id_each_job_gets_a_new_one_in_order_of_time() {
+        let [one, other] = [(); 2].map(|()| job_id(None, &Settings::default()).unwrap().to_string());
+        assert_eq!(one.len(), 36);
+        assert_eq!(one.as_bytes()[14], b'7');
+        assert!(one < other);
+    }
+}

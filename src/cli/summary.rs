@@ -1,0 +1,270 @@
+//! The closing summary: what a person wants to know when a crawl is over. A pure function of the report.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::exit::{self, meaning};
+use super::text::{grouped, spoken};
+use crate::run::Report;
+
+/// Reasons of failures that are listed; the rest is a number.
+const REASONS: usize = 5;
+
+/// The summary, with a line feed at its end.
+pub(crate) fn summary(report: &Report) -> String {
+    let mut rows = Rows(String::new());
+    let ended = &report.ended;
+    let _ = writeln!(
+        rows.0,
+        "{}: {}, job {}, took {} (exit code {}: {})",
+        ended.reason,
+        report.spider,
+        report.job_id,
+        spoken(report.took),
+        ended.code,
+        meaning(ended.code)
+    );
+    rows.add("requests", &requests(report));
+    if let Some(pages) = count(&ended.stats, "response_received_count") {
+        let retries = count(&ended.stats, "retry/count").unwrap_or(0);
+        rows.add("responses", &format!("{} received, {} retries", grouped(pages), grouped(retries)));
+    }
+    rows.add("items", &items(report));
+    rows.add("leases", &leases(report));
+    for (uri, written) in &ended.delivery.feeds {
+        rows.add("feed", &format!("{uri}: {} items", grouped(*written)));
+    }
+    for error in &ended.delivery.feed_errors {
+        rows.add("feed lost", error);
+    }
+    rows.add("job store", &report.store.display().to_string());
+    rows.add("", &format!("sqlite3 {} {}", shell(&report.store.display().to_string()), shell(&query(&report.job_id))));
+    for (reason, times, example) in ended.failures.iter().take(REASONS) {
+        let example = if example.is_empty() { String::new() } else { format!(", for example {example}") };
+        rows.add("failed", &format!("{} × {reason}{example}", grouped(*times)));
+    }
+    if let Some(more) = ended.failures.len().checked_sub(REASONS).filter(|more| *more > 0) {
+        rows.add("failed", &format!("{more} more reasons: sqlite3 … \"SELECT url, error FROM requests WHERE NOT success\""));
+    }
+    for imbalance in &ended.imbalances {
+        rows.add("wrong", imbalance);
+    }
+    if let Some(spool) = &report.spool {
+        rows.add("spool", &format!("{} holds what is not delivered; `dragline deliver` sends it", spool.display()));
+    }
+    if let Some(next) = next(report) {
+        rows.add("next", &next);
+    }
+    rows.0
+}
+
+/// The closing stats as a log message, by name.
+pub(crate) fn stats_dump(stats: &Map<String, Value>) -> String {
+    let mut dump = "Dumping stats:\n{".to_owned();
+    let mut sorted: Vec<(&String, &Value)> = stats.iter().collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    for (at, (name, value)) in sorted.into_iter().enumerate() {
+        let _ = write!(dump, "{}{}: {value}", if at == 0 { "" } else { ",\n " }, Value::from(name.as_str()));
+    }
+    dump.push('}');
+    dump
+}
+
+struct Rows(String);
+
+impl Rows {
+    fn add(&mut self, name: &str, text: &str) {
+        let _ = writeln!(self.0, "  {name:<10} {text}");
+    }
+}
+
+fn requests(report: &Report) -> String {
+    let books = &report.ended.books;
+    format!(
+        "{} taken = {} handled + {} failed + {} dropped + {} set aside + {} left; {}",
+        grouped(books.enqueued),
+        grouped(books.handled),
+        grouped(books.failed),
+        grouped(books.dropped),
+        grouped(books.set_aside),
+        grouped(books.pending),
+        balance(books.balances())
+    )
+}
+
+fn items(report: &Report) -> String {
+    let delivery = &report.ended.delivery;
+    let mut text = format!("{} kept = {} delivered", grouped(delivery.items), grouped(delivery.delivered));
+    let _ = write!(text, " + {} in the spool + {} refused", grouped(delivery.spooled), grouped(delivery.quarantined));
+    let accounted = delivery.delivered.saturating_add(delivery.spooled).saturating_add(delivery.quarantined);
+    let _ = write!(text, "; {}", balance(delivery.items == accounted));
+    if delivery.undelivered_records > 0 {
+        let _ = write!(text, "; {} records of all kinds not delivered", grouped(delivery.undelivered_records));
+    }
+    text
+}
+
+fn leases(report: &Report) -> String {
+    match &report.plane {
+        None => "counted by the control plane only".to_owned(),
+        Some(ledger) => format!(
+            "{} taken = {} given back + {} expired + {} out; {}; {} reports",
+            grouped(ledger.acquired),
+            grouped(ledger.released),
+            grouped(ledger.expired),
+            grouped(ledger.open),
+            balance(ledger.balances()),
+            grouped(ledger.reports)
+        ),
+    }
+}
+
+fn balance(holds: bool) -> &'static str {
+    if holds { "balances" } else { "DOES NOT BALANCE" }
+}
+
+fn count(stats: &Map<String, Value>, name: &str) -> Option<u64> {
+    stats.get(name).and_then(Value::as_u64)
+}
+
+fn query(job_id: &str) -> String {
+    format!("SELECT record FROM items WHERE job_id = '{}'", job_id.replace('\'', "''"))
+}
+
+/// As one word of a shell command.
+fn shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if text.contains(['"', '$', '`', '\\', '!']) { format!("'{}'", text.replace('\'', r"'\''")) } else { format!("\"{text}\"") }
+}
+
+/// What to do now, where the exit code asks for it.
+fn next(report: &Report) -> Option<String> {
+    let advice = match report.ended.code {
+        exit::FINISHED => return None,
+        2 if report.ended.books.pending > 0 => "the same call with the same JOBDIR goes on where it stopped; without one it begins anew",
+        3 => "see `failed` and the log for what refused, mend it and start again",
+        4 => "free the sink or the disk, then run `dragline deliver`",
+        5 | exit::INTERNAL => "please report this with the lines above and the log",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::collector::message::Closed;
+    use crate::engine::message::Ended;
+    use crate::plane::PlaneLedger;
+    use crate::scheduler::job::Books;
+
+    fn report() -> Report {
+        Report {
+            ended: Ended {
+                reason: "finished".to_owned(),
+                code: 0,
+                books: Books { enqueued: 1_234, handled: 1_200, failed: 12, dropped: 22, set_aside: 0, pending: 0 },
+                delivery: Closed {
+                    items: 1_010,
+                    delivered: 1_010,
+                    feeds: vec![("items.jsonl".to_owned(), 1_010)],
+                    ..Closed::default()
+                },
+                stats: json!({"response_received_count": 1_250, "retry/count": 40, "start": "x"}).as_object().unwrap().clone(),
+                failures: vec![("http_status 500".to_owned(), 10, "http://127.0.0.1/products/7-a".to_owned())],
+                imbalances: Vec::new(),
+            },
+            plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
+            store: ".dragline/jobs.db".into(),
+            spool: None,
+            job_id: "0199".to_owned(),
+            spider: "bookshop".to_owned(),
+            took: Duration::from_millis(12_340),
+        }
+    }
+
+    #[test]
+    fn a_good_end_is_told_in_a_few_lines() {
+        assert_eq!(
+            summary(&report()),
+            "finished: bookshop, job 0199, took 12.3 s (exit code 0: finished)\n  \
+             requests   1,234 taken = 1,200 handled + 12 failed + 22 dropped + 0 set aside + 0 left; balances\n  \
+             responses  1,250 received, 40 retries\n  \
+             items      1,010 kept = 1,010 delivered + 0 in the spool + 0 refused; balances\n  \
+             leases     1,300 taken = 1,300 given back + 0 expired + 0 out; balances; 1,300 reports\n  \
+             feed       items.jsonl: 1,010 items\n  \
+             job store  .dragline/jobs.db\n             \
+             sqlite3 .dragline/jobs.db \"SELECT record FROM items WHERE job_id = '0199'\"\n  \
+             failed     10 × http_status 500, for example http://127.0.0.1/products/7-a\n"
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_the_way_out() {
+        let mut bad = report();
+        bad.ended.code = 4;
+        bad.ended.reason = "finished".to_owned();
+        bad.ended.books.handled -= 1;
+        bad.ended.delivery.delivered -= 10;
+        bad.ended.delivery.spooled = 9;
+        bad.ended.delivery.undelivered_records = 30;
+        bad.ended.delivery.feed_errors = vec!["cannot write a.csv: disk full".to_owned()];
+        bad.ended.imbalances = vec!["one request has no end".to_owned()];
+        bad.plane = None;
+        bad.spool = Some(".dragline/spool/0199".into());
+        let text = summary(&bad);
+        for part in [
+            "exit code 4: not everything was delivered",
+            "+ 0 left; DOES NOT BALANCE",
+            "1,010 kept = 1,000 delivered + 9 in the spool + 0 refused; DOES NOT BALANCE; 30 records",
+            "feed lost  cannot write a.csv",
+            "wrong      one request has no end",
+            "spool      .dragline/spool/0199",
+            "next       free the sink",
+            "leases     counted by the control plane only",
+        ] {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+    }
+
+    #[test]
+    fn five_reasons_are_enough() {
+        let mut many = report();
+        many.ended.failures = (0..7).map(|n| (format!("reason {n}"), 7 - n, String::new())).collect();
+        let text = summary(&many);
+        assert!(text.contains("failed     3 × reason 4\n") && !text.contains("reason 5"), "{text}");
+        assert!(text.contains("2 more reasons"), "{text}");
+    }
+
+    #[test]
+    fn a_stop_that_left_requests_says_how_to_go_on() {
+        let mut stopped = report();
+        stopped.ended.code = 2;
+        assert!(!summary(&stopped).contains("next "));
+        stopped.ended.books.pending = 3;
+        assert!(summary(&stopped).contains("next       the same call with the same JOBDIR"));
+    }
+
+    #[test]
+    fn the_query_can_be_pasted_whatever_the_job_is_called() {
+        for (word, quoted) in [("a/b.db", "a/b.db"), ("a b", "\"a b\""), ("a'$b", r"'a'\''$b'"), ("", "\"\"")] {
+            assert_eq!(shell(word), quoted);
+        }
+        assert_eq!(query("o'x"), "SELECT record FROM items WHERE job_id = 'o''x'");
+    }
+
+    #[test]
+    fn the_dump_lists_every_stat_by_name() {
+        let stats = json!({"b": 2, "a": "x"});
+        assert_eq!(stats_dump(stats.as_object().unwrap()), "Dumping stats:\n{\"a\": \"x\",\n \"b\": 2}");
+    }
+}

@@ -1,0 +1,247 @@
+//! What an error of the HTTP client means: one kind of failure, and a text that holds no secret.
+//!
+//! Looks through the chain of causes for the first thing that says how it went wrong. Texts follow the words
+//! of request records; no text of the client itself is used, since it names the URL.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use http::Method;
+use url::Url;
+
+use super::decode::DecodeError;
+use crate::api::failure::{Fault, FailureKind};
+
+/// What an exchange was about, for messages.
+pub(crate) struct Target {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) is_proxied: bool,
+}
+
+/// How the reading of a body ended when it did not end well.
+pub(crate) enum BodyEnd {
+    /// The connection was closed before all of it had come.
+    Early,
+    /// It failed.
+    Fault(Fault),
+}
+
+/// Which limit of time was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Late {
+    Total(Duration),
+    Idle(Duration),
+}
+
+impl Target {
+    /// The URL without user, query and fragment: a lease's credential may be in each of them.
+    fn shown(&self) -> String {
+        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{}{port}{}", self.url.scheme(), self.host(), self.url.path())
+    }
+
+    fn host(&self) -> &str {
+        self.url.host_str().unwrap_or_default()
+    }
+
+    /// The fault of a limit of time.
+    pub(crate) fn late(&self, late: Late) -> Fault {
+        match late {
+            Late::Total(limit) => {
+                let message = format!("Getting {} took longer than {:?} seconds.", self.shown(), limit.as_secs_f64());
+                Fault::new(FailureKind::Timeout, message)
+            }
+            Late::Idle(limit) => {
+                let message = format!("Getting {} brought no byte for {:?} seconds.", self.shown(), limit.as_secs_f64());
+                Fault::new(FailureKind::IdleTimeout, message)
+            }
+        }
+    }
+
+    /// The fault of a body that announces more than is allowed.
+    pub(crate) fn announced(&self, bytes: u64, limit: usize) -> Fault {
+        self.too_large(&format!("Expected to receive {bytes} bytes"), limit)
+    }
+
+    /// The fault of a body that brings more than is allowed.
+    pub(crate) fn received(&self, bytes: usize, limit: usize) -> Fault {
+        self.too_large(&format!("Received {bytes} bytes"), limit)
+    }
+
+    /// The fault of a body that ended early.
+    pub(crate) fn data_loss(&self, received: u64, announced: Option<u64>) -> Fault {
+        let of = announced.map(|bytes| format!(" of {bytes}")).unwrap_or_default();
+        Fault::new(FailureKind::DataLoss, format!("the body ended early: {received}{of} bytes came"))
+    }
+
+    /// The fault of a body that does not decode.
+    pub(crate) fn undecodable(&self, error: DecodeError) -> Fault {
+        match error {
+            DecodeError::TooLarge { limit } => self.received(limit.saturating_add(1), limit),
+            error => Fault::new(FailureKind::Decode, error.to_string()),
+        }
+    }
+
+    /// The fault of a proxy that answers 407 itself.
+    pub(crate) fn proxy_auth(&self) -> Fault {
+        Fault::new(FailureKind::Proxy, "the proxy does not accept the user or password of the lease (407)")
+    }
+
+    /// What an error before the head of the answer means.
+    pub(crate) fn before_head(&self, error: &reqwest::Error) -> Fault {
+        let causes = Causes::of(error);
+        if let Some(text) = &causes.tunnel {
+            return match text.as_str() {
+                "proxy authorization required" => self.proxy_auth(),
+                text => Fault::new(FailureKind::Proxy, format!("the proxy opened no tunnel to {}: {text}", self.host())),
+            };
+        }
+        if error.is_connect() {
+            return self.connecting(error, &causes);
+        }
+        if error.is_builder() {
+            return Fault::new(FailureKind::Internal, format!("a request for {} cannot be written as HTTP", self.shown()));
+        }
+        causes.fault()
+    }
+
+    /// What an error in the body means.
+    pub(crate) fn in_body(&self, error: &reqwest::Error) -> BodyEnd {
+        let causes = Causes::of(error);
+        if causes.io == Some(io::ErrorKind::UnexpectedEof) || causes.is_incomplete {
+            return BodyEnd::Early;
+        }
+        if matches!(causes.io, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)) {
+            return BodyEnd::Fault(match causes.tls {
+                Some(_) => causes.fault(),
+                None => Fault::new(FailureKind::BadReply, "the answer is not HTTP: its chunks are not framed as they must be"),
+            });
+        }
+        BodyEnd::Fault(causes.fault())
+    }
+
+    fn connecting(&self, error: &reqwest::Error, causes: &Causes) -> Fault {
+        if error.is_timeout() {
+            let whom = if self.is_proxied { "the proxy" } else { self.host() };
+            let message = format!("no connection to {whom} within DOWNLOAD_CONNECT_TIMEOUT");
+            return Fault::new(FailureKind::ConnectTimeout, message);
+        }
+        if causes.tls.is_some() || causes.is_tls_eof {
+            return causes.fault();
+        }
+        if self.is_proxied {
+            let how = causes.io.map_or("failed", |kind| match kind {
+                io::ErrorKind::ConnectionRefused => "was refused",
+                io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => "was lost",
+                _ => "failed",
+            });
+            return Fault::new(FailureKind::Proxy, format!("the connection to the proxy {how}"));
+        }
+        if error.is_dns() {
+            let message = format!("DNS lookup failed: no results for hostname lookup: {}.", self.host());
+            return Fault::new(FailureKind::Resolve, message);
+        }
+        match causes.io {
+            Some(io::ErrorKind::ConnectionRefused) => {
+                Fault::new(FailureKind::Refused, "Connection was refused by other side: 111: Connection refused.")
+            }
+            Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
+                Fault::new(FailureKind::Refused, format!("there is no route to {}", self.host()))
+            }
+            _ => causes.fault(),
+        }
+    }
+
+    fn too_large(&self, what: &str, limit: usize) -> Fault {
+        let message = format!(
+            "{what} which is larger than download max size ({limit}) in request <{} {}>.",
+            self.method,
+            self.shown()
+        );
+        Fault::new(FailureKind::TooLarge, message)
+    }
+}
+
+/// What the chain of causes says.
+#[derive(Default)]
+struct Causes {
+    io: Option<io::ErrorKind>,
+    tls: Option<String>,
+    is_tls_eof: bool,
+    parse: Option<String>,
+    is_incomplete: bool,
+    /// Words of a proxy that opened no tunnel.
+    tunnel: Option<String>,
+    h2: Option<H2>,
+}
+
+#[derive(Clone, Copy)]
+enum H2 {
+    Lost,
+    Wrong,
+}
+
+impl Causes {
+    fn of(error: &reqwest::Error) -> Self {
+        let mut causes = Self::default();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            next = causes.look(cause);
+        }
+        causes
+    }
+
+    /// Reads one cause and gives back the next: an I/O error hides the one it was made of from `source`.
+    fn look<'a>(&mut self, cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            if let Some(inner) = error.get_ref() {
+                self.io.get_or_insert(error.kind());
+                self.is_tls_eof |= error.kind() == io::ErrorKind::UnexpectedEof && inner.to_string() == "tls handshake eof";
+                return Some(inner);
+            }
+            self.io = Some(error.kind());
+        } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+            self.is_incomplete |= error.is_incomplete_message();
+            if error.is_parse() {
+                self.parse = Some(error.to_string());
+            }
+        } else if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+            self.tls = Some(error.to_string());
+        } else if let Some(error) = cause.downcast_ref::<h2::Error>() {
+            let is_lost = error.is_io()
+                || error.is_go_away()
+                || matches!(error.reason(), Some(h2::Reason::REFUSED_STREAM | h2::Reason::CANCEL | h2::Reason::INTERNAL_ERROR));
+            self.h2 = Some(if is_lost { H2::Lost } else { H2::Wrong });
+        } else if self.tunnel.is_none() {
+            // The types of these two errors are private to hyper-util.
+            let text = cause.to_string();
+            self.tunnel = ["tunnel error: ", "SOCKS error: "].iter().find_map(|kind| text.strip_prefix(kind)).map(str::to_owned);
+        }
+        cause.source()
+    }
+
+    /// The fault by causes alone.
+    fn fault(&self) -> Fault {
+        if let Some(text) = &self.tls {
+            return Fault::new(FailureKind::Tls, format!("TLS failed: {text}"));
+        }
+        if self.is_tls_eof {
+            return Fault::new(FailureKind::Tls, "TLS failed: the connection was closed in the handshake");
+        }
+        if let Some(text) = &self.parse {
+            return Fault::new(FailureKind::BadReply, format!("the answer is not HTTP: {text}"));
+        }
+        if matches!(self.h2, Some(H2::Wrong)) {
+            return Fault::new(FailureKind::BadReply, "the answer breaks the rules of HTTP/2");
+        }
+        Fault::new(FailureKind::Lost, "Connection to the other side was lost in a non-clean fashion.")
+    }
+}
+
+/// The fault of a scheme that is not spoken.
+pub(crate) fn unsupported(scheme: &str) -> Fault {
+    let message = format!("Unsupported URL scheme '{scheme}': no handler available for that scheme");
+    Fault::new(FailureKind::UnsupportedScheme, message)
+}
