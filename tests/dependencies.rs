@@ -61,7 +61,8 @@ fn packages() -> Vec<Value> {
 
 /// The crates that a build with all features uses, with those that only build scripts and tests need.
 fn used() -> BTreeSet<String> {
-    let tree = cargo(&["tree", "--locked", "--all-features", "--target", "all", "-e", "all", "--prefix", "none", "--format", "{p}"]);
+    let tree =
+        cargo(&["tree", "--locked", "--all-features", "--target", "all", "-e", "all", "--prefix", "none", "--format", "{p}"]);
     tree.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
@@ -174,8 +175,11 @@ fn every_dependency_has_a_permissive_licence() {
 fn there_is_one_tls_provider_and_a_build_needs_no_more_than_a_c_compiler() {
     let used = used();
     assert!(used.contains("ring"), "ring, the TLS provider, is not in the tree");
-    let refused: Vec<String> =
-        REFUSED.iter().filter(|(name, _)| used.contains(*name)).map(|(name, why)| format!("{name}: {why}; see cargo tree -i {name} --all-features")).collect();
+    let refused: Vec<String> = REFUSED
+        .iter()
+        .filter(|(name, _)| used.contains(*name))
+        .map(|(name, why)| format!("{name}: {why}; see cargo tree -i {name} --all-features"))
+        .collect();
     assert!(refused.is_empty(), "refused dependencies:\n  {}", refused.join("\n  "));
 }
 
@@ -200,7 +204,8 @@ fn the_package_cannot_be_published_by_accident() {
 #[test]
 fn no_text_sends_a_reader_to_a_package_registry() {
     // Another project has this name there. Written in two parts, so that this file is not found.
-    let hosts = [("crates", ".io"), ("pypi", ".org"), ("npmjs", ".com"), ("npmjs", ".org"), ("lib", ".rs/crates")].map(|(a, b)| format!("{a}{b}"));
+    let hosts = [("crates", ".io"), ("pypi", ".org"), ("npmjs", ".com"), ("npmjs", ".org"), ("lib", ".rs/crates")]
+        .map(|(a, b)| format!("{a}{b}"));
     let mut problems = Vec::new();
     let files = tracked_files();
     assert!(files.len() > 50, "only {} files were found", files.len());
@@ -222,7 +227,12 @@ fn tracked_files() -> Vec<PathBuf> {
     if let Ok(output) = listed
         && output.status.success()
     {
-        return output.stdout.split(|b| *b == 0).filter(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned().into()).collect();
+        return output
+            .stdout
+            .split(|b| *b == 0)
+            .filter(|name| !name.is_empty())
+            .map(|name| String::from_utf8_lossy(name).into_owned().into())
+            .collect();
     }
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];

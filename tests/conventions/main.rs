@@ -1,6 +1,7 @@
 //! Rules of the source that no compiler checks. A message says what to do.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod documents;
 mod source;
 mod stats;
 
@@ -107,15 +108,28 @@ fn docs_settings_lists_every_key_as_the_program_knows_it() {
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     let differing = wanted.lines().zip(found.lines().chain(std::iter::repeat(""))).find(|(w, f)| w != f);
-    assert!(wanted == found, "docs/settings.md is out of date, write it with UPDATE_DOCS=1 cargo test --test conventions; first difference: {differing:?}");
+    assert!(
+        wanted == found,
+        "docs/settings.md is out of date, write it with UPDATE_DOCS=1 cargo test --test conventions; first difference: {differing:?}"
+    );
 }
 
 #[test]
 fn keys_named_in_the_documents_exist() {
     let names: Vec<&str> = Settings::keys().iter().map(dragline::settings::Key::name).collect();
     // Spelled like settings, but something else.
-    let others =
-        ["JOB_ID", "DRAGLINE_LONG_TESTS", "SPINNERET_URL", "APCLOUDY_URL", "UPDATE_DOCS", "RUSTDOCFLAGS", "SQL", "NAME=VALUE", "REPORT_QUEUE", "UNIQUE_ID"];
+    let others = [
+        "JOB_ID",
+        "DRAGLINE_LONG_TESTS",
+        "SPINNERET_URL",
+        "APCLOUDY_URL",
+        "UPDATE_DOCS",
+        "RUSTDOCFLAGS",
+        "SQL",
+        "NAME=VALUE",
+        "REPORT_QUEUE",
+        "UNIQUE_ID",
+    ];
     let mut problems = Vec::new();
     for document_name in ["README.md", "ARCHITECTURE.md", "src/front.md", "docs/stats.md"] {
         let text = document(document_name);
@@ -144,7 +158,14 @@ fn settings_page() -> String {
         }
         let live = if key.reload() == dragline::settings::Reload::Live { " *Live.*" } else { "" };
         let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-        let _ = writeln!(page, "| `{}` | {} | `{}` | {}{live} |", key.name(), key.type_text(), cell(&key.default_text()), cell(key.doc()));
+        let _ = writeln!(
+            page,
+            "| `{}` | {} | `{}` | {}{live} |",
+            key.name(),
+            key.type_text(),
+            cell(&key.default_text()),
+            cell(key.doc())
+        );
     }
     page
 }
@@ -152,6 +173,10 @@ fn settings_page() -> String {
 #[test]
 fn every_setting_is_in_the_documents() {
     let documents = document("README.md") + &document("docs/settings.md");
-    let missing: Vec<String> = Settings::keys().iter().filter(|k| !documents.contains(&format!("`{}`", k.name()))).map(|k| k.name().to_owned()).collect();
+    let missing: Vec<String> = Settings::keys()
+        .iter()
+        .filter(|k| !documents.contains(&format!("`{}`", k.name())))
+        .map(|k| k.name().to_owned())
+        .collect();
     none(&missing, "these settings are in no document");
 }

@@ -5,46 +5,44 @@ use std::path::{Path, PathBuf};
 
 /// One file of `src/`.
 #[derive(Debug)]
-pub struct Source {
+pub(crate) struct Source {
     /// Its path within `src/`, with slashes.
-    pub path: String,
-    /// Its number of lines.
-    pub lines: usize,
+    pub(crate) path: String,
     /// The code without comments, without the contents of texts, without test items; lines are where they were.
-    pub code: String,
+    pub(crate) code: String,
     /// Texts outside test items: where they begin in `code`, and what they hold.
-    pub texts: Vec<(usize, String)>,
+    pub(crate) texts: Vec<(usize, String)>,
 }
 
 impl Source {
-    pub fn parse(path: &str, text: &str) -> Self {
+    pub(crate) fn parse(path: &str, text: &str) -> Self {
         let (mut code, mut texts) = blank(text);
         for (from, to) in test_items(&code) {
             code = blank_range(&code, from, to);
             texts.retain(|(at, _)| !(from..to).contains(at));
         }
-        Self { path: path.to_owned(), lines: text.lines().count(), code, texts }
+        Self { path: path.to_owned(), code, texts }
     }
 
     /// The number of the line with this place of `code`, from 1.
-    pub fn line_of(&self, at: usize) -> usize {
+    pub(crate) fn line_of(&self, at: usize) -> usize {
         self.code[..at].matches('\n').count() + 1
     }
 
     /// `path:line` of every place where `needle` stands in the code.
-    pub fn places_of(&self, needle: &str) -> Vec<String> {
+    pub(crate) fn places_of(&self, needle: &str) -> Vec<String> {
         self.code.match_indices(needle).map(|(at, _)| format!("src/{}:{}", self.path, self.line_of(at))).collect()
     }
 
     /// The text that begins at this place of the code, which may be preceded by white space.
-    pub fn text_at(&self, at: usize) -> Option<&str> {
+    pub(crate) fn text_at(&self, at: usize) -> Option<&str> {
         let at = at + self.code[at..].len() - self.code[at..].trim_start().len();
         self.texts.iter().find(|(start, _)| *start == at).map(|(_, text)| text.as_str())
     }
 }
 
 /// Every file of `src/` that is not test code as a whole.
-pub fn sources() -> Vec<Source> {
+pub(crate) fn sources() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     walk(&root, &mut files);
@@ -59,17 +57,25 @@ pub fn sources() -> Vec<Source> {
     let tests: BTreeSet<String> = all.iter().flat_map(|(path, text)| test_modules(path, text)).collect();
     let is_test = |path: &str| {
         let stem = path.strip_suffix(".rs").unwrap_or(path);
-        path.ends_with("/tests.rs") || path.ends_with("_tests.rs") || path.contains("/tests/") || tests.iter().any(|t| stem == t || stem.starts_with(&format!("{t}/")))
+        path.ends_with("/tests.rs")
+            || path.ends_with("_tests.rs")
+            || path.contains("/tests/")
+            || tests.iter().any(|t| stem == t || stem.starts_with(&format!("{t}/")))
     };
     all.iter().filter(|(path, _)| !is_test(path)).map(|(path, text)| Source::parse(path, text)).collect()
 }
 
 /// Lines of every file of `src/`, tests included.
-pub fn lengths() -> Vec<(String, usize)> {
+pub(crate) fn lengths() -> Vec<(String, usize)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     walk(&root, &mut files);
-    files.iter().map(|f| (f.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(f).unwrap().lines().count())).collect()
+    files
+        .iter()
+        .map(|f| {
+            (f.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(f).unwrap().lines().count())
+        })
+        .collect()
 }
 
 fn walk(folder: &Path, into: &mut Vec<PathBuf>) {
@@ -240,7 +246,8 @@ fn character_here(rest: &[u8]) -> Option<usize> {
     if rest.get(1) == Some(&b'\\') {
         return rest[2..].iter().skip(1).position(|b| *b == b'\'').map(|p| p + 4);
     }
-    let text = std::str::from_utf8(&rest[1..rest.len().min(6)]).or_else(|e| std::str::from_utf8(&rest[1..1 + e.valid_up_to()])).ok()?;
+    let text =
+        std::str::from_utf8(&rest[1..rest.len().min(6)]).or_else(|e| std::str::from_utf8(&rest[1..1 + e.valid_up_to()])).ok()?;
     let length = text.chars().next()?.len_utf8();
     (rest.get(1 + length) == Some(&b'\'')).then_some(length + 2)
 }

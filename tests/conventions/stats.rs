@@ -10,7 +10,10 @@ const WRITERS: &[&str] = &[".inc(", ".add(", ".set(", ".set_float(", ".max("];
 
 /// The keys of the table, `<…>` as `*`.
 fn documented() -> Vec<String> {
-    document("docs/stats.md").lines().filter_map(|line| Some(stars(line.strip_prefix("| `")?.split_once('`')?.0, '<', '>'))).collect()
+    document("docs/stats.md")
+        .lines()
+        .filter_map(|line| Some(stars(line.strip_prefix("| `")?.split_once('`')?.0, '<', '>')))
+        .collect()
 }
 
 /// Replaces what stands between `open` and `close` by a star.
@@ -43,11 +46,15 @@ fn written(source: &Source, families: &BTreeSet<String>) -> Vec<(usize, String)>
     for writer in WRITERS {
         for (at, _) in source.code.match_indices(writer) {
             let receiver = source.code[..at].trim_end();
-            if !(receiver.ends_with("stats") || receiver.ends_with("stats()") || (source.path == "scheduler/counters.rs" && receiver.ends_with("self"))) {
+            if !(receiver.ends_with("stats")
+                || receiver.ends_with("stats()")
+                || (source.path == "scheduler/counters.rs" && receiver.ends_with("self")))
+            {
                 continue;
             }
             let argument = at + writer.len();
-            let formatted = source.code[argument..].trim_start().strip_prefix("format!(").map(|rest| source.code.len() - rest.len());
+            let formatted =
+                source.code[argument..].trim_start().strip_prefix("format!(").map(|rest| source.code.len() - rest.len());
             if let Some(text) = source.text_at(formatted.unwrap_or(argument)) {
                 keys.push((source.line_of(at), stars(text, '{', '}')));
             }
@@ -56,7 +63,7 @@ fn written(source: &Source, families: &BTreeSet<String>) -> Vec<(usize, String)>
     // Keys that go through a constant, a table or a match.
     for (at, text) in &source.texts {
         let is_key = text.split_once('/').is_some_and(|(family, rest)| families.contains(family) && !rest.is_empty())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_/{}.".contains(&b));
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_/{}".contains(&b));
         if is_key && !source.path.starts_with("cli/") {
             keys.push((source.line_of(*at), stars(text, '{', '}')));
         }
@@ -65,7 +72,12 @@ fn written(source: &Source, families: &BTreeSet<String>) -> Vec<(usize, String)>
 }
 
 fn families() -> BTreeSet<String> {
-    documented().iter().filter_map(|key| key.split_once('/')).map(|(family, _)| family.to_owned()).filter(|f| !f.contains('*')).collect()
+    documented()
+        .iter()
+        .filter_map(|key| key.split_once('/'))
+        .map(|(family, _)| family.to_owned())
+        .filter(|f| !f.contains('*'))
+        .collect()
 }
 
 #[test]
