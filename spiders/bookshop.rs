@@ -15,6 +15,7 @@ steps! {
 /// Crawls the shop at `url`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Bookshop {
+    #[serde(deserialize_with = "web_address")]
     url: Url,
 }
 
@@ -134,6 +135,13 @@ fn step_of(url: &Url) -> Step {
         path if path.starts_with("/authors/") => Step::Author,
         _ => Step::Listing,
     }
+}
+
+/// Reads `-a url=`, so that a slip in it is told before the crawl starts.
+fn web_address<'de, D: serde::Deserializer<'de>>(argument: D) -> Result<Url, D::Error> {
+    let text = String::deserialize(argument)?;
+    let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    url.ok_or_else(|| serde::de::Error::custom(format!("url is {text:?}; write it in full, like http://127.0.0.1:8000/")))
 }
 
 /// A field the page must have: a page without it is an error that names the selector, not an item with a hole.

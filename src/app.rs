@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::api::args::{ArgumentError, Arguments, from_arguments};
 use crate::api::extension::Extension;
+use crate::api::middleware::{Installed, Middleware};
 use crate::api::pipeline::{DynPipeline, ItemPipeline};
 use crate::api::spider::{DynSpider, Spider, SpiderSettings};
 use crate::settings::Settings;
@@ -50,6 +51,7 @@ type Build<T> = Arc<dyn Fn(&Settings) -> Result<T, String> + Send + Sync>;
 pub(crate) struct Components {
     pub pipelines: BTreeMap<String, Build<Box<dyn DynPipeline>>>,
     pub extensions: BTreeMap<String, Build<Box<dyn Extension>>>,
+    pub middlewares: BTreeMap<String, Build<Installed>>,
 }
 
 impl App {
@@ -78,6 +80,16 @@ impl App {
         self
     }
 
+    /// Adds a downloader middleware that `DOWNLOADER_MIDDLEWARES = { name = ORDER }` switches on.
+    #[must_use]
+    pub fn middleware<M: Middleware>(mut self, name: &str, build: impl Fn(&Settings) -> Result<M, String> + Send + Sync + 'static) -> Self {
+        let shown: Arc<str> = name.into();
+        // The order comes with the setting, when the middleware is chosen.
+        let build: Build<Installed> = Arc::new(move |settings| Ok(Installed::new(shown.clone(), 0, build(settings)?)));
+        self.components.middlewares.insert(name.to_owned(), build);
+        self
+    }
+
     /// Adds an extension that `EXTENSIONS = { name = ORDER }` switches on.
     #[must_use]
     pub fn extension<E: Extension>(mut self, name: &str, build: impl Fn(&Settings) -> Result<E, String> + Send + Sync + 'static) -> Self {
@@ -98,6 +110,7 @@ impl fmt::Debug for Components {
         f.debug_struct("Components")
             .field("pipelines", &self.pipelines.keys())
             .field("extensions", &self.extensions.keys())
+            .field("middlewares", &self.middlewares.keys())
             .finish_non_exhaustive()
     }
 }

@@ -7,24 +7,36 @@ pub use serde;
 
 pub use app::App;
 
-pub mod actor;
 pub mod apcloudy;
 pub mod api;
 mod app;
-pub mod broker;
 mod cli;
-pub mod collector;
 mod config;
-pub mod courier;
 pub mod demo;
-pub mod downloader;
-pub mod engine;
 pub mod export;
-pub mod parser;
 pub mod plane;
 pub mod prelude;
-pub mod reporter;
 mod run;
-pub mod scheduler;
 pub mod settings;
+pub mod testkit;
 pub mod web;
+
+// The runtime's own parts: no signature of the spider API names a type of theirs.
+#[doc(hidden)]
+pub mod actor;
+#[doc(hidden)]
+pub mod broker;
+#[doc(hidden)]
+pub mod collector;
+#[doc(hidden)]
+pub mod courier;
+#[doc(hidden)]
+pub mod downloader;
+#[doc(hidden)]
+pub mod engine;
+#[doc(hidden)]
+pub mod parser;
+#[doc(hidden)]
+pub mod reporter;
+#[doc(hidden)]
+pub mod scheduler;

@@ -5,6 +5,7 @@ pub mod context;
 pub mod extension;
 pub mod failure;
 pub mod links;
+pub mod middleware;
 pub mod out;
 pub mod pipeline;
 pub mod request;
@@ -15,10 +16,13 @@ pub mod spider;
 pub mod stats;
 pub mod step;
 
+#[doc(inline)]
+pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
 pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind};
 pub use links::Link;
+pub use middleware::Middleware;
 pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
 pub use request::{HandleStatus, Request, RequestError};

@@ -45,9 +45,13 @@ pub enum Signal<'a> {
 
 /// The job's own events, as the engine orders them.
 #[derive(Debug, Clone)]
-pub(crate) enum Lifecycle {
+pub enum Lifecycle {
+    /// Before `start`.
     Opened,
+    /// Before `idle`.
     Idle,
+    /// At the end.
+    #[allow(missing_docs)]
     Closed { reason: String, stats: Map<String, Value> },
 }
 

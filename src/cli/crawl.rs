@@ -20,8 +20,9 @@ Examples:
   dragline crawl bookshop -a url=http://127.0.0.1:8000/ -o -:csv
   dragline crawl bookshop -a url=http://127.0.0.1:8000/ --jobdir job   resumes when started again
 
-Exit codes: 0 finished, 2 stopped by a signal, 3 gave up, 4 delivery incomplete, 5 books do not balance,
-64 bad usage or settings, 70 internal error.")]
+Exit codes:
+  0 finished   2 stopped by a signal   3 gave up   4 delivery incomplete
+  5 books do not balance   64 bad usage or settings   70 internal error")]
 pub(crate) struct CrawlArgs {
     /// Name of the spider; `list` shows them
     spider: String,
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_whole_call_becomes_a_job() {
-        let session = session("shop -a url=http://x/ -a JOB_ID=7 -o - -o items.csv:json -s RETRY_TIMES=5 -L DEBUG --jobdir d").unwrap();
+        let session =
+            session("shop -a url=http://x/ -a JOB_ID=7 -o - -o items.csv:json -s RETRY_TIMES=5 -L DEBUG --jobdir d").unwrap();
         assert_eq!(session.spider.name, "shop");
         assert_eq!(session.job_id, JobId::Text("7".to_owned()));
         assert_eq!(session.arguments.len(), 1, "JOB_ID is no argument of the spider");

@@ -45,6 +45,7 @@ impl From<StartError> for CliError {
         match error {
             StartError::Usage(text) => Self::Usage(text),
             StartError::Io(text) => Self::Internal(text),
+            engine @ StartError::Engine => Self::Internal(engine.to_string()),
         }
     }
 }

@@ -132,10 +132,9 @@ mod tests {
 
     #[test]
     fn a_wrong_feed_is_named() {
-        for (uri, parts) in [
-            ("a.xml", &["FEEDS", "\"xml\"", "jsonl"][..]),
-            ("%(color)s.csv", &["FEEDS", "%(color)s", "%(time)s"]),
-        ] {
+        for (uri, parts) in
+            [("a.xml", &["FEEDS", "\"xml\"", "jsonl"][..]), ("%(color)s.csv", &["FEEDS", "%(color)s", "%(time)s"])]
+        {
             let error = feeds(&with(&[(uri, None, false)]), None, "shop", &arguments()).unwrap_err();
             assert_eq!(error.code(), 64);
             assert!(parts.iter().all(|part| error.to_string().contains(part)), "{error}");

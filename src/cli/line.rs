@@ -23,7 +23,8 @@ impl Line {
         let mut fields = Fields::default();
         event.record(&mut fields);
         let metadata = event.metadata();
-        let level = if fields.critical && *metadata.level() == Level::ERROR { LogLevel::Critical } else { level_of(*metadata.level()) };
+        let level =
+            if fields.critical && *metadata.level() == Level::ERROR { LogLevel::Critical } else { level_of(*metadata.level()) };
         fields.message.push_str(&fields.rest);
         Self { level, logger: metadata.target().replace("::", "."), message: fields.message, exception: fields.exception }
     }

@@ -42,10 +42,7 @@ pub(crate) enum LogPlace {
     /// Standard error.
     Stderr,
     /// A file.
-    File {
-        path: PathBuf,
-        append: bool,
-    },
+    File { path: PathBuf, append: bool },
 }
 
 /// A log file that cannot be opened.
@@ -149,6 +146,15 @@ impl Logging {
         tracing::info!(target: "dragline", "{text}");
         if !self.shows(LogLevel::Info) && !self.is_json_on_stderr() {
             terminal::print(text);
+        }
+    }
+
+    /// Tells why the program ends without its work done.
+    pub(crate) fn fail(&self, text: &str) {
+        if self.is_json_on_stderr() {
+            tracing::error!(target: "dragline", "{text}");
+        } else {
+            terminal::print(&format!("error: {text}"));
         }
     }
 

@@ -3,28 +3,37 @@
 //! Standard output carries only what was asked for; everything else goes to standard error. Nothing here crawls:
 //! a job is handed to `run`.
 
+#[cfg(test)]
+mod bundled_tests;
 mod crawl;
+mod demo;
 mod exit;
 mod feeds;
+mod genspider;
 mod line;
 mod list;
 pub(crate) mod logging;
 mod nearest;
+mod new;
 mod options;
 mod progress;
+mod project;
 mod session;
 mod settings;
 mod signals;
+mod site;
 mod stdout;
 mod summary;
 mod terminal;
 #[cfg(test)]
 mod testing;
 mod text;
+mod version;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -42,8 +51,10 @@ use exit::CliError;
     arg_required_else_help = true,
     after_help = "\
 Examples:
+  dragline demo                                     see everything at work, without set-up
   dragline list                                     the spiders of this program
   dragline crawl quotes -o quotes.jsonl             run one
+  dragline new my-crawler                           a project of your own
   dragline VERB --help                              options and examples of a verb"
 )]
 pub(crate) struct Cli {
@@ -56,9 +67,14 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Crawl(crawl::CrawlArgs),
     /// Lists the spiders, one name on a line.
-    #[command(after_help = "Examples:\n  dragline list\n  dragline list | xargs -n1 dragline crawl")]
+    #[command(after_help = "Examples:\n  dragline list\n  dragline list | grep shop")]
     List,
     Settings(settings::SettingsArgs),
+    Demo(demo::DemoArgs),
+    Site(site::SiteArgs),
+    New(new::NewArgs),
+    Genspider(genspider::GenspiderArgs),
+    Version(version::VersionArgs),
 }
 
 impl App {
@@ -75,7 +91,7 @@ impl App {
     fn run_with(self, args: impl IntoIterator<Item = OsString>, to: &mut dyn Write) -> u8 {
         match parse(args) {
             Ok(cli) => self.verb(cli.verb, to).unwrap_or_else(|error| {
-                terminal::print(&format!("error: {error}"));
+                logging::current().fail(&error.to_string());
                 error.code()
             }),
             Err(error) => {
@@ -97,6 +113,11 @@ impl App {
             Verb::Crawl(args) => return crawl::crawl(self, &args),
             Verb::List => list::list(&self, to)?,
             Verb::Settings(args) => settings::settings(&self, &args, to)?,
+            Verb::Demo(args) => return demo::demo(&args, to),
+            Verb::Site(args) => site::site(&args)?,
+            Verb::New(args) => out(to, &new::new(&args, Path::new("."))?)?,
+            Verb::Genspider(args) => out(to, &genspider::genspider(&args, Path::new("."))?)?,
+            Verb::Version(args) => version::version(&args, to)?,
         }
         Ok(exit::FINISHED)
     }
@@ -105,7 +126,7 @@ impl App {
 /// Reads the command line; help and errors call the program by the name it was started with.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut args = args.into_iter().peekable();
-    let started_as = args.peek().and_then(|first| std::path::Path::new(first).file_stem()?.to_str().map(str::to_owned));
+    let started_as = args.peek().and_then(|first| Path::new(first).file_stem()?.to_str().map(str::to_owned));
     let mut command = Cli::command();
     if let Some(name) = started_as {
         command = command.bin_name(name);

@@ -34,7 +34,9 @@ mod tests {
 
     #[test]
     fn distance_counts_single_edits() {
-        for (one, other, edits) in [("", "", 0), ("abc", "abc", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("über", "uber", 1)] {
+        for (one, other, edits) in
+            [("", "", 0), ("abc", "abc", 0), ("abc", "", 3), ("", "ab", 2), ("kitten", "sitting", 3), ("über", "uber", 1)]
+        {
             assert_eq!(distance(one, other), edits, "{one} {other}");
             assert_eq!(distance(other, one), edits, "{other} {one}");
         }

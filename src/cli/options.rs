@@ -76,7 +76,11 @@ pub(crate) fn spider(app: &App, name: &str) -> Result<SpiderEntry, CliError> {
     }
     let names = names(app);
     let guess = nearest(name, names.iter().copied()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
-    let known = if names.is_empty() { "there are none yet; add one with `genspider`".to_owned() } else { format!("known: {}", names.join(", ")) };
+    let known = if names.is_empty() {
+        "there are none yet; add one with `genspider`".to_owned()
+    } else {
+        format!("known: {}", names.join(", "))
+    };
     Err(CliError::usage(format!("spider {name:?} is unknown; {guess}{known}")))
 }
 
@@ -97,7 +101,8 @@ mod tests {
     #[test]
     fn flags_beat_pairs_and_pairs_beat_all_else() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("dragline.toml"), "LOG_LEVEL = \"ERROR\"\nRETRY_TIMES = 7\nCONCURRENT_REQUESTS = 3\n").unwrap();
+        std::fs::write(folder.path().join("dragline.toml"), "LOG_LEVEL = \"ERROR\"\nRETRY_TIMES = 7\nCONCURRENT_REQUESTS = 3\n")
+            .unwrap();
         let options = SettingsOptions {
             set: vec!["LOG_LEVEL=WARNING".to_owned(), "DOWNLOAD_DELAY=2".to_owned()],
             loglevel: Some("debug".to_owned()),

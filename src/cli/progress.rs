@@ -113,14 +113,14 @@ fn log(progress: &Progress, every: Duration, ended: &Receiver<()>) {
 
 fn bar_text(sample: &Sample, pages_per_second: f64, elapsed: Duration) -> String {
     format!(
-        "{} pages · {} items · {pages_per_second:.1} pages/s · {} queued · {} in flight · {} leases · {} errors · {}",
+        "{} · {} pages ({pages_per_second:.1}/s) · {} items · {} queued · {} in flight · {} leases · {} errors",
+        clock(elapsed),
         grouped(sample.pages),
         grouped(sample.items),
         grouped(sample.queued),
         grouped(sample.in_flight),
         grouped(sample.leases),
-        grouped(sample.errors),
-        clock(elapsed)
+        grouped(sample.errors)
     )
 }
 
@@ -165,7 +165,8 @@ impl Speed {
         self.0.push_back((now, pages));
         let (since, before) = self.0.front().copied().unwrap_or((now, pages));
         let time = (now - since).as_secs_f64();
-        if time > 0.0 { pages.saturating_sub(before) as f64 / time } else { 0.0 }
+        // The first drawing comes at once: no time has passed that a speed could be taken over.
+        if time >= FRAME.as_secs_f64() / 2.0 { pages.saturating_sub(before) as f64 / time } else { 0.0 }
     }
 }
 
@@ -203,13 +204,15 @@ mod tests {
     fn the_bar_names_every_number() {
         assert_eq!(
             bar_text(&sample(1_500, 2), 99.96, Duration::from_secs(3_725)),
-            "1,500 pages · 2 items · 100.0 pages/s · 12,345 queued · 8 in flight · 3 leases · 1 errors · 1:02:05"
+            "1:02:05 · 1,500 pages (100.0/s) · 2 items · 12,345 queued · 8 in flight · 3 leases · 1 errors"
         );
     }
 
     #[test]
     fn speed_forgets_what_is_long_past() {
         let begin = Instant::now();
+        let mut speed = Speed::new(begin);
+        assert!(speed.per_second(begin + Duration::from_micros(10), 5).abs() < 0.01, "too early to tell");
         let mut speed = Speed::new(begin);
         let mut last = 0.0;
         for frame in 1..=100_u32 {

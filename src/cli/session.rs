@@ -9,8 +9,8 @@ use super::logging::{self, LogOptions};
 use super::signals::Signals;
 use super::stdout::Stdout;
 use super::{feeds, progress, summary};
-use crate::api::args::Arguments;
 use crate::apcloudy::JobId;
+use crate::api::args::Arguments;
 use crate::app::{Components, SpiderEntry};
 use crate::export::{FeedOptions, Target};
 use crate::run::{self, JobSpec, Report};
@@ -47,7 +47,8 @@ impl Session {
         let job_id = job_id(arguments.remove("JOB_ID"), &resolved.settings)?;
         (spider.build)(&arguments).map_err(|error| CliError::usage(format!("spider {}: {error}", spider.name)))?;
         let feeds = feeds::feeds(&resolved.settings, targets, spider.name, &arguments)?;
-        let settings_name = resolved.settings_file().map_or_else(|| "defaults (no file)".to_owned(), |path| path.display().to_string());
+        let settings_name =
+            resolved.settings_file().map_or_else(|| "defaults (no file)".to_owned(), |path| path.display().to_string());
         Ok(Self { spider, arguments, components, resolved, layers: Some(layers), feeds, job_id, settings_name })
     }
 
@@ -60,7 +61,9 @@ impl Session {
         let log = logging::install(&LogOptions::of(settings)).map_err(CliError::usage)?;
         log.say(&self.first_line());
         let captured = if settings.log_stdout { Stdout::capture() } else { Stdout::plain() };
-        let stdout = captured.map_err(|error| CliError::internal(format!("standard output cannot be captured: {error}; try -s LOG_STDOUT=false")))?;
+        let stdout = captured.map_err(|error| {
+            CliError::internal(format!("standard output cannot be captured: {error}; try -s LOG_STDOUT=false"))
+        })?;
         let (progress, stop) = (Arc::default(), Arc::default());
         let signals = Signals::listen(Arc::clone(&stop), settings.grace)
             .map_err(|error| CliError::internal(format!("signals cannot be handled: {error}")))?;
@@ -93,7 +96,10 @@ impl Session {
     /// Names settings file, control plane, sink and job id in use.
     fn first_line(&self) -> String {
         let settings = &self.resolved.settings;
-        let identities = settings.identities.as_ref().map_or_else(|| "anonymous".to_owned(), |path| format!("identities of {}", path.display()));
+        let identities = settings
+            .identities
+            .as_ref()
+            .map_or_else(|| "anonymous".to_owned(), |path| format!("identities of {}", path.display()));
         format!(
             "dragline {}: spider {}, settings {}, control plane embedded ({identities}), sink embedded ({}), job {}",
             env!("CARGO_PKG_VERSION"),
@@ -108,7 +114,9 @@ impl Session {
 /// The job's id: the argument beats the setting; without either a new UUID, sortable by time.
 fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliError> {
     match (argument, &settings.job_id) {
-        (Some(text), _) if text.is_empty() => Err(CliError::usage("-a JOB_ID= is empty; give an id, or leave it out for a new one")),
+        (Some(text), _) if text.is_empty() => {
+            Err(CliError::usage("-a JOB_ID= is empty; give an id, or leave it out for a new one"))
+        }
         (Some(text), _) => Ok(JobId::Text(text)),
         (None, Some(JobIdValue::Text(text))) => Ok(JobId::Text(text.clone())),
         (None, Some(JobIdValue::Int(number))) => Ok(JobId::Number(*number)),

@@ -48,7 +48,9 @@ fn show(app: &App, args: &SettingsArgs, directory: &Path, environment: Environme
     {
         // The layers know the nearest name, and those that mean something elsewhere.
         let error = Layers::new().set(&format!("{name}=")).resolve().err();
-        return Err(CliError::usage(error.map_or_else(|| format!("unknown setting {name}"), |error| error.to_string().replace(" (-s)", ""))));
+        return Err(CliError::usage(
+            error.map_or_else(|| format!("unknown setting {name}"), |error| error.to_string().replace(" (-s)", "")),
+        ));
     }
     let resolved = args.settings.layers(entry.as_ref(), directory, environment).resolve().map_err(CliError::usage)?;
     match &args.get {
@@ -73,7 +75,10 @@ mod tests {
     use crate::cli::{Cli, Verb};
 
     fn shown(line: &str) -> Result<String, CliError> {
-        let Verb::Settings(args) = Cli::try_parse_from(format!("dragline settings {line}").split_whitespace()).unwrap().verb else { panic!() };
+        let Verb::Settings(args) = Cli::try_parse_from(format!("dragline settings {line}").split_whitespace()).unwrap().verb
+        else {
+            panic!()
+        };
         let empty = tempfile::tempdir().unwrap();
         let mut to = Vec::new();
         show(&app(), &args, empty.path(), Environment::of([("DRAGLINE_LOG_LEVEL", "ERROR")]), &mut to)?;

@@ -145,7 +145,9 @@ fn shell(text: &str) -> String {
 fn next(report: &Report) -> Option<String> {
     let advice = match report.ended.code {
         exit::FINISHED => return None,
-        2 if report.ended.books.pending > 0 => "the same call with the same JOBDIR goes on where it stopped; without one it begins anew",
+        2 if report.ended.books.pending > 0 => {
+            "the same call with the same JOBDIR goes on where it stopped; without one it begins anew"
+        }
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 => "free the sink or the disk, then run `dragline deliver`",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
@@ -182,6 +184,8 @@ mod tests {
                 stats: json!({"response_received_count": 1_250, "retry/count": 40, "start": "x"}).as_object().unwrap().clone(),
                 failures: vec![("http_status 500".to_owned(), 10, "http://127.0.0.1/products/7-a".to_owned())],
                 imbalances: Vec::new(),
+                tally: crate::engine::hub::Tally::default(),
+                note: None,
             },
             plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
             store: ".dragline/jobs.db".into(),

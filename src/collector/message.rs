@@ -72,7 +72,7 @@ pub enum Fact {
 /// What the collector leaves behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Items taken.
+    /// Items taken. Always `items == delivered + spooled + quarantined`.
     pub items: u64,
     /// Items the sink has.
     pub delivered: u64,
@@ -80,8 +80,10 @@ pub struct Closed {
     pub spooled: u64,
     /// Items in batches the sink refused for good.
     pub quarantined: u64,
-    /// Records of any kind not delivered.
+    /// Records of any kind not delivered: in the spool or in quarantine, those of an earlier run among them.
     pub undelivered_records: u64,
+    /// Items of an earlier run that the sink has now. Every other count of items is of this run alone.
+    pub recovered: u64,
     /// Feeds: where, and how many items.
     pub feeds: Vec<(String, u64)>,
     /// Feeds that could not be written.

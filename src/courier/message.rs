@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::collector::batch::{Batch, Counts};
+use crate::collector::log::BatchId;
+
 /// Orders of the collector.
 #[derive(Debug)]
 pub enum Order {
@@ -9,41 +12,22 @@ pub enum Order {
     Cut(Batch),
 }
 
-/// One batch.
-#[derive(Debug, Clone)]
-pub struct Batch {
-    /// Its id, the same on every repeat.
-    pub id: String,
-    /// The whole body.
-    pub body: String,
-    /// First and last sequence number of the record log.
-    pub range: (u64, u64),
-    /// Items in it.
-    pub items: u64,
-    /// Records of any kind in it.
-    pub records: u64,
-}
-
 /// Commands that never wait behind orders.
 #[derive(Debug)]
 pub enum Control {
     /// Try the batch that waits again.
     Retry,
-    /// Give up what is not delivered by then: it stays in the spool.
+    /// Give up what is not delivered by then: it stays in the spool. An earlier limit is never extended.
     CloseWithin(Duration),
 }
 
 /// A batch's end.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// Which batch.
-    pub id: String,
-    /// Its range.
-    pub range: (u64, u64),
-    /// Items in it.
-    pub items: u64,
-    /// Records in it.
-    pub records: u64,
+    pub id: BatchId,
+    /// What it holds.
+    pub counts: Counts,
     /// How.
     pub how: How,
 }
@@ -53,8 +37,15 @@ pub struct Settled {
 pub enum How {
     /// The sink has it.
     Delivered,
-    /// It stays in the spool: the job closes first.
+    /// The sink has it but for some records, which are in quarantine.
+    Split {
+        /// The records that are in quarantine.
+        rejected: Counts,
+        /// Why the first of them was refused.
+        why: String,
+    },
+    /// It stays in the spool: the job closes first, or the sink takes nothing any more.
     Spooled(String),
-    /// The sink refuses it for good.
+    /// The sink refuses all of it for good: it is in quarantine.
     Rejected(String),
 }

@@ -1,16 +1,22 @@
-//! The courier's plain parts: what a sink is, the embedded sink, and a scripted one for tests.
+//! The courier: hands batches to a sink, one at a time and in order, until each is settled.
 //!
-//! A sink takes whole batches, one at a time, and knows a batch it has seen by its id. Retrying, backing off and
-//! quarantine are decided by whoever calls it.
+//! A sink takes whole batches and knows a batch it has seen by its id. Retrying, backing off and quarantine are the
+//! courier's; the embedded sink and a scripted one for tests are here as well.
 
+mod actor;
+mod backoff;
+mod delivery;
 mod memory;
 pub mod message;
-mod store;
+pub(crate) mod store;
+mod split;
 mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
 mod webhook;
 
+pub use actor::Courier;
+pub use delivery::{CourierOptions, CourierState};
 pub use memory::MemorySink;
 pub use store::{JobStore, StoreError};
 pub use summary::{JobRow, JobSummary, TopError};

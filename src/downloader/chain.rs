@@ -23,7 +23,7 @@ use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
 use super::progress::{Progress, Tally};
 use super::transport::{Limits, Meter, Outgoing, Reply, Transport};
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, OnFault};
 use crate::api::stats::Stats;
 use crate::plane::Grant;
@@ -306,10 +306,11 @@ impl Chain {
             match fenced(middleware.name(), "on_fault", run).await {
                 Ok(OnFault::Continue) => {}
                 Ok(OnFault::Retry { reason, after }) => {
-                    if retry::allowance(&self.config.retry, job) == Allowance::Left {
-                        return Some(self.retry(job, reason, None, after));
+                    match retry::allowance(&self.config.retry, job) {
+                        Allowance::Left => return Some(self.retry(job, reason, None, after)),
+                        Allowance::UsedUp => counters::retries_used_up(&self.stats),
+                        Allowance::Off => {}
                     }
-                    counters::retries_used_up(&self.stats);
                     return Some(Verdict::Fail(fault.clone(), None));
                 }
                 Err(panicked) => return Some(Verdict::Fail(panicked, None)),

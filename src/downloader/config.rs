@@ -109,10 +109,7 @@ impl DownloaderConfig {
                 retry_after_max: settings.retry_after_max,
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
-            statuses: StatusRules {
-                allow_all: settings.httperror_allow_all,
-                allowed: settings.httperror_allowed_codes.clone(),
-            },
+            statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
             client: ClientConfig {
                 connect_timeout: settings.download_connect_timeout,
                 verify_certificates: settings.download_verify_certificates,
@@ -126,10 +123,10 @@ impl DownloaderConfig {
 /// `DEFAULT_REQUEST_HEADERS` goes before `USER_AGENT`, as in Scrapy.
 fn base_headers(settings: &Settings) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    if let Ok(agent) = HeaderValue::from_str(&settings.user_agent) {
-        if !agent.is_empty() {
-            headers.insert(USER_AGENT, agent);
-        }
+    if let Ok(agent) = HeaderValue::from_str(&settings.user_agent)
+        && !agent.is_empty()
+    {
+        headers.insert(USER_AGENT, agent);
     }
     if settings.compression_enabled {
         headers.insert(ACCEPT_ENCODING, ACCEPTED_CODINGS);

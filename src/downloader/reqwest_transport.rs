@@ -18,7 +18,7 @@ use super::config::ClientConfig;
 use super::decode::{Decoder, End, Note};
 use super::transport::{BodyFlags, Limits, Meter, Outgoing, Reply, Transport};
 use super::wire_fault::{BodyEnd, Late, Target, unsupported};
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 
 /// Encoded bytes decoded between two charges: bounds what can unfold before the window is asked.
 const DECODE_STEP: usize = 4 * 1024;
@@ -97,10 +97,10 @@ async fn read(
     let (status, version) = (response.status(), response.version());
     let announced = response.content_length();
     let headers = std::mem::take(response.headers_mut());
-    if let Some(bytes) = announced {
-        if bytes > limits.max_bytes as u64 {
-            return Err(target.announced(bytes, limits.max_bytes));
-        }
+    if let Some(bytes) = announced
+        && bytes > limits.max_bytes as u64
+    {
+        return Err(target.announced(bytes, limits.max_bytes));
     }
     let mut body = Body::new(&headers, limits, announced);
     let mut wire_bytes = 0_u64;
@@ -170,9 +170,9 @@ impl Clock {
 
     async fn within<T>(&self, step: impl Future<Output = T>) -> Result<T, Late> {
         let idle_at = Instant::now() + self.idle;
-        timeout_at(idle_at.min(self.deadline), step).await.map_err(|_| {
-            if idle_at < self.deadline { Late::Idle(self.idle) } else { Late::Total(self.total) }
-        })
+        timeout_at(idle_at.min(self.deadline), step)
+            .await
+            .map_err(|_| if idle_at < self.deadline { Late::Idle(self.idle) } else { Late::Total(self.total) })
     }
 
     async fn charge(&mut self, meter: &dyn Meter, bytes: usize) {
@@ -188,8 +188,15 @@ impl Clock {
 /// A body under way.
 enum Body {
     /// As it comes. A body of one chunk is that chunk, without a copy.
-    Plain { first: Bytes, rest: Vec<u8>, expected: usize },
-    Coded { decoder: Box<Decoder>, out: Vec<u8> },
+    Plain {
+        first: Bytes,
+        rest: Vec<u8>,
+        expected: usize,
+    },
+    Coded {
+        decoder: Box<Decoder>,
+        out: Vec<u8>,
+    },
 }
 
 impl Body {

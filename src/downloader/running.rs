@@ -15,12 +15,12 @@ use super::chain::{Chain, ChainParts};
 use super::message::{Attempt, Fetched, Order, Sent, Verdict};
 use super::progress::Progress;
 use crate::actor::{Facts, Slot};
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
 
 /// Cancels remembered for orders that are still queued behind them.
-const EARLY_CANCELS: usize = 4096;
+const EARLY_CANCELS: usize = 1024;
 
 /// What all incarnations of the downloader share.
 pub(crate) struct Downloads {
@@ -48,13 +48,7 @@ struct Early {
 impl Downloads {
     /// Downloads run on `runtime`; what they come to is posted to `facts`.
     pub(crate) fn new(parts: ChainParts, runtime: Handle, facts: Facts<Fact>) -> Arc<Self> {
-        Arc::new(Self {
-            chain: Chain::new(parts),
-            runtime,
-            facts,
-            running: DashMap::new(),
-            early: Mutex::default(),
-        })
+        Arc::new(Self { chain: Chain::new(parts), runtime, facts, running: DashMap::new(), early: Mutex::default() })
     }
 
     /// Starts an attempt; its slot is kept until it is over.
@@ -62,7 +56,8 @@ impl Downloads {
         let Order::Fetch { tag, job, grant, wants_sent, meter } = order;
         let (abort, registration) = AbortHandle::new_pair();
         let progress = Arc::new(Progress::default());
-        let answer = Answer { downloads: Arc::clone(self), tag, progress: Arc::clone(&progress), slot: Some(slot), is_given: false };
+        let answer =
+            Answer { downloads: Arc::clone(self), tag, progress: Arc::clone(&progress), slot: Some(slot), is_given: false };
         if self.is_cancelled_early(tag) {
             progress.cancel();
             return;

@@ -65,8 +65,8 @@ pub struct Limits {
     pub decode: bool,
 }
 
-/// A whole answer.
-#[derive(Debug, Clone)]
+/// A whole answer. `Debug` shows sizes: headers and body may hold cookies, or repeat a credential.
+#[derive(Clone)]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
@@ -102,5 +102,18 @@ impl fmt::Debug for Outgoing {
             .field("headers", &self.headers.len())
             .field("proxy", &self.proxy)
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("status", &self.status.as_u16())
+            .field("version", &self.version)
+            .field("headers", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .field("wire_bytes", &self.wire_bytes)
+            .field("flags", &self.flags)
+            .finish()
     }
 }

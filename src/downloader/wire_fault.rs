@@ -11,7 +11,7 @@ use http::Method;
 use url::Url;
 
 use super::decode::DecodeError;
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 
 /// What an exchange was about, for messages.
 pub(crate) struct Target {
@@ -155,11 +155,8 @@ impl Target {
     }
 
     fn too_large(&self, what: &str, limit: usize) -> Fault {
-        let message = format!(
-            "{what} which is larger than download max size ({limit}) in request <{} {}>.",
-            self.method,
-            self.shown()
-        );
+        let message =
+            format!("{what} which is larger than download max size ({limit}) in request <{} {}>.", self.method, self.shown());
         Fault::new(FailureKind::TooLarge, message)
     }
 }

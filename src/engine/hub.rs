@@ -78,7 +78,7 @@ pub(crate) struct CloseAfter {
 
 /// Counts of the whole job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// Responses that reached a callback or `failed`.
     pub pages: u64,
     /// Items given by callbacks that were committed, dropped and broken ones included.

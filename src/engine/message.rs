@@ -11,7 +11,7 @@ use crate::{broker, collector, downloader, parser, reporter, scheduler};
 
 /// What the leaves tell the engine. Each answers an order, so their number is bounded by the window.
 #[derive(Debug)]
-pub(crate) enum Fact {
+pub enum Fact {
     /// The scheduler took an offer.
     Accepted(scheduler::message::Accepted),
     /// The scheduler has jobs.
@@ -40,7 +40,7 @@ pub(crate) enum Fact {
 
 /// What must never wait behind facts.
 #[derive(Debug)]
-pub(crate) enum Control {
+pub enum Control {
     /// Stop the job.
     Stop(StopReason),
     /// Stop now: skip to persist and exit.
@@ -59,7 +59,7 @@ pub(crate) enum Control {
 
 /// Whom an order could not be given to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Peer {
+pub enum Peer {
     /// The scheduler.
     Scheduler,
     /// The broker.
@@ -76,7 +76,7 @@ pub(crate) enum Peer {
 
 /// Why a job stops before it is finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum StopReason {
+pub enum StopReason {
     /// Nothing is left to do.
     Finished,
     /// A signal.
@@ -99,7 +99,7 @@ pub(crate) enum StopReason {
 
 /// How a job ended, for the summary and the exit code.
 #[derive(Debug, Clone)]
-pub(crate) struct Ended {
+pub struct Ended {
     /// `finished`, `shutdown`, `closespider_…`, or ours.
     pub reason: String,
     /// The exit code by the table of the command line.

@@ -7,7 +7,7 @@
 mod act;
 mod commit;
 mod flow;
-pub(crate) mod hub;
+pub mod hub;
 pub mod message;
 mod outbox;
 mod record;

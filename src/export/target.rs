@@ -51,6 +51,15 @@ pub struct Target {
 }
 
 impl Target {
+    /// The target as a person names it.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        match &self.place {
+            Place::File(path) => path.display().to_string(),
+            Place::Stdout => "-".to_owned(),
+        }
+    }
+
     /// Reads `FILE`, `FILE:format`, `-` or `-:format`. A file without format is of the one its extension names, standard
     /// output of JSON lines. `file://` in front is dropped. A colon belongs to the file name where what follows it
     /// cannot be a format name (`C:\x.csv`, `10:30.csv`).

@@ -13,7 +13,7 @@ use crate::scheduler::job::Job;
 
 /// Orders of the engine.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub enum Order {
     /// Run the callback of a page.
     Page {
         /// The ticket.

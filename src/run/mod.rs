@@ -1,14 +1,242 @@
 //! One run of a spider: puts actors, backends and threads together and waits for the end.
 
+mod assemble;
 pub(crate) mod spec;
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Progress, Report, StartError, StdoutSource, StopSwitch};
+
+use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, supervise};
+use crate::api::context::Context;
+use crate::api::stats::{Stats, utc_now};
+use crate::app::choose;
+use crate::broker::Net;
+use crate::broker::rules::Rules;
+use crate::collector::layer::{LiveLevel, LogLayer};
+use crate::collector::logring::LogRing;
+use crate::collector::{Outlets, Seeds};
+use crate::config::{ConfigCenter, Parts as ConfigParts};
+use crate::courier::JobStore;
+use crate::downloader::{DownloaderConfig, ReqwestTransport};
+use crate::engine::message::{Control, StopReason};
+use crate::parser::stage::{Listeners, Stage};
+use crate::plane::ControlPlane;
+use crate::plane::embedded::Embedded;
+use crate::scheduler::MemoryStore;
+use crate::settings::UnmatchedLease;
+
+/// Log records that may wait for the collector.
+const LOG_RING: usize = 10_000;
+/// How long the last leases may take to come back after the engine has ended.
+const LAST_RELEASES: Duration = Duration::from_secs(1);
+/// How long a thread may take to end.
+const LAST_THREADS: Duration = Duration::from_millis(500);
 
 /// Runs a job to its end. Must be called within [`crate::actor::run_system`].
 ///
 /// # Errors
 /// When the job cannot start.
 pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
-    let _ = spec;
-    Err(StartError::Io("not wired yet".to_owned()))
+    let started = Instant::now();
+    let settings = spec.settings.clone();
+    let stats = Stats::new();
+    stats.set("start_time", utc_now());
+    let spider = (spec.spider.build)(&spec.arguments).map_err(|e| StartError::Usage(format!("spider {}: {e}", spec.spider.name)))?;
+
+    let pipelines = choose(&spec.components.pipelines, &settings.item_pipelines, "ITEM_PIPELINES", &settings).map_err(StartError::Usage)?;
+    let extensions = choose(&spec.components.extensions, &settings.extensions, "EXTENSIONS", &settings).map_err(StartError::Usage)?;
+    let middlewares =
+        choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings).map_err(StartError::Usage)?;
+    let rules = Rules::new(&settings.leases, UnmatchedLease::Anonymous).map_err(|e| StartError::Usage(e.to_string()))?;
+    let roster = match &settings.identities {
+        Some(path) => Some(crate::plane::identities::load(path).map_err(|e| StartError::Usage(e.to_string()))?),
+        None => None,
+    };
+    let plane = Arc::new(Embedded::new(roster.as_ref()));
+    let transport = ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
+
+    let job_text = spec.job_id.to_string();
+    std::fs::create_dir_all(&settings.data_dir)
+        .map_err(|e| StartError::Io(format!("{}: cannot be made: {e}; set DATA_DIR to a directory that can be written", settings.data_dir.display())))?;
+    let store_path = settings.data_dir.join("jobs.db");
+    let job_store = JobStore::open(&store_path).map_err(|e| StartError::Io(e.to_string()))?;
+    job_store.job_started(&spec.job_id, spec.spider.name, &utc_now()).map_err(|e| StartError::Io(e.to_string()))?;
+
+    let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
+    let ring = Arc::new(LogRing::new(LOG_RING));
+    let mut feeds = Vec::new();
+    for (target, options) in spec.feeds {
+        let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Io(e.to_string()))?;
+        feeds.push((target.uri(), feed));
+    }
+    let live_level = Arc::new(LiveLevel::new(wire_level(settings.log_level)));
+    let log = crate::cli::logging::current();
+    log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
+    let outlets = Outlets { feeds, ring, stats: stats.clone() };
+    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| StartError::Io(e.to_string()))?;
+    let spool = delivery.spool.clone();
+
+    let entry = Entry::new();
+    let stopper = entry.controls();
+    let context = Context::new(spec.spider.name, &job_text, spec.arguments, settings.clone(), stats.clone(), move |reason| {
+        // A job that is over already cannot be stopped.
+        stopper.tell(Control::Stop(StopReason::Spider(reason)));
+    });
+    let stage = Stage {
+        pipelines: pipelines.into_iter().map(|(_, name, pipeline)| (name, pipeline)).collect(),
+        listeners: Listeners {
+            spider: spider.clone(),
+            extensions: extensions.into_iter().map(|(_, _, extension)| extension).collect(),
+            context: context.clone(),
+        },
+    };
+    let pool = Pool::start(Plan::current())?;
+    let job = Job {
+        spider,
+        settings: settings.clone(),
+        context,
+        stage,
+        middlewares: middlewares.into_iter().map(|(order, _, installed)| installed.at(order)).collect(),
+        rules,
+        stats: stats.clone(),
+        progress: spec.progress,
+        seed: seeds.jitter,
+    };
+    let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
+    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
+    let Running { engine, ended, releasing, stop_actors } = assemble(entry, job, backends, pool.threads());
+
+    let watcher = spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
+    if let Some((path, layers)) = watcher {
+        let log = log.clone();
+        let parts = ConfigParts {
+            layers,
+            path,
+            settings: settings.clone(),
+            poll: settings.config_poll,
+            engine: engine.clone(),
+            on_change: Arc::new(move |settings| {
+                log.set_level(settings.log_level);
+                live_level.set(wire_level(settings.log_level));
+            }),
+            stats: stats.clone(),
+        };
+        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), move |_| ConfigCenter::new(parts.clone()), |_| {});
+    }
+
+    let pressed = tokio::task::spawn_local(press(spec.stop, engine.clone()));
+    let ended = ended.await;
+    pressed.abort();
+    let Ok(ended) = ended else {
+        stop_actors();
+        log.detach();
+        return Err(StartError::Engine);
+    };
+    let last = Instant::now() + LAST_RELEASES;
+    while (releasing.count() > 0 || plane.ledger().is_some_and(|l| l.open > 0)) && Instant::now() < last {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    log.detach();
+    stop_actors();
+    pool.end().await;
+    let mut ended = *ended;
+    let ledger = plane.ledger();
+    if let Some(ledger) = ledger.filter(|l| !l.balances() || l.open > 0) {
+        ended.imbalances.push(format!(
+            "{} leases acquired, but {} released + {} expired + {} open",
+            ledger.acquired, ledger.released, ledger.expired, ledger.open
+        ));
+        ended.code = ended.code.max(5);
+    }
+    if let Ok(store) = JobStore::open(&store_path)
+        && let Err(error) = store.job_finished(&spec.job_id, &utc_now(), &ended.reason)
+    {
+        tracing::warn!(%error, "the job store does not know that the job has ended");
+    }
+    Ok(Report {
+        plane: ledger,
+        store: store_path,
+        spool: spool.exists().then_some(spool).filter(|_| ended.delivery.undelivered_records > 0),
+        job_id: job_text,
+        spider: spec.spider.name.to_owned(),
+        took: started.elapsed(),
+        ended,
+    })
+}
+
+async fn press(stop: Arc<StopSwitch>, engine: crate::actor::Controls<Control>) {
+    let seen = stop.pressed(0).await;
+    engine.tell(Control::Stop(StopReason::Signal));
+    if seen < 2 {
+        stop.pressed(1).await;
+    }
+    engine.tell(Control::Kill);
+}
+
+/// The threads of a run, by the processors this process may use.
+struct Pool {
+    plan: Plan,
+    delivery: Arbiter,
+    parsers: Vec<Arbiter>,
+    spares: Arc<Mutex<Vec<Arbiter>>>,
+    net: Option<tokio::runtime::Runtime>,
+}
+
+impl Pool {
+    fn start(plan: Plan) -> Result<Self, StartError> {
+        let thread = |name: &str| Arbiter::start(name).map_err(|e| StartError::Io(format!("no thread can be started: {e}")));
+        let net = if plan.hub_shares_network {
+            None
+        } else {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(plan.network_workers).thread_name("net").enable_all().build();
+            Some(runtime.map_err(|e| StartError::Io(format!("no network thread can be started: {e}")))?)
+        };
+        let parsers = (0..plan.parse_threads).map(|n| thread(&format!("parse-{n}"))).collect::<Result<_, _>>()?;
+        Ok(Self { plan, delivery: thread("delivery")?, parsers, spares: Arc::default(), net })
+    }
+
+    fn threads(&self) -> Threads {
+        let net = self.net.as_ref().map_or_else(tokio::runtime::Handle::current, |r| r.handle().clone());
+        let spares = self.spares.clone();
+        Threads {
+            collector: if self.plan.delivery_on_hub { Place::Here } else { self.delivery.place() },
+            courier: self.delivery.place(),
+            parsers: self.parsers.iter().map(Arbiter::place).collect(),
+            calls: Net::Runtime(net.clone()),
+            net,
+            spare: Arc::new(move || {
+                let arbiter = Arbiter::start("parse-spare").ok()?;
+                let place = arbiter.place();
+                spares.lock().unwrap_or_else(PoisonError::into_inner).push(arbiter);
+                Some(place)
+            }),
+        }
+    }
+
+    /// Ends the threads; one that is stuck is left to itself.
+    async fn end(self) {
+        let spares = std::mem::take(&mut *self.spares.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = self.parsers.into_iter().chain(spares).chain([self.delivery]);
+        futures_util::future::join_all(all.map(|arbiter| arbiter.join(LAST_THREADS))).await;
+        if let Some(net) = self.net {
+            net.shutdown_background();
+        }
+    }
+}
+
+fn wire_level(level: crate::settings::LogLevel) -> crate::apcloudy::LogLevel {
+    use crate::apcloudy::LogLevel as Wire;
+    use crate::settings::LogLevel;
+    match level {
+        LogLevel::Debug => Wire::Debug,
+        LogLevel::Info => Wire::Info,
+        LogLevel::Warning => Wire::Warning,
+        LogLevel::Error => Wire::Error,
+        LogLevel::Critical => Wire::Critical,
+    }
 }

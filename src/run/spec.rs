@@ -116,4 +116,7 @@ pub(crate) enum StartError {
     /// A directory, file or database that cannot be used.
     #[error("{0}")]
     Io(String),
+    /// The engine itself failed: a bug of ours.
+    #[error("the engine ended without a word; this is a bug in dragline, the log has its panic")]
+    Engine,
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::transport::{BodyFlags, Meter, Outgoing, Reply, Transport};
 
 /// One scripted end of an exchange.
@@ -182,4 +182,74 @@ impl fmt::Debug for ScriptedTransport {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::downloader::transport::Limits;
+    use crate::plane::IdentityKey;
+
+    #[derive(Debug)]
+    struct Free;
+
+    impl Meter for Free {
+        fn charge(&self, _: usize) -> BoxFuture<'_, ()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn try_charge(&self, _: usize) -> bool {
+            true
+        }
+    }
+
+    async fn ask(wire: &ScriptedTransport, url: &str) -> Result<u16, FailureKind> {
+        let outgoing = Outgoing {
+            method: Method::GET,
+            url: url::Url::parse(url).unwrap(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            proxy: None,
+            identity: IdentityKey { site: "s".into(), name: "n".into() },
+            limits: Limits {
+                total: Duration::from_secs(10),
+                idle: Duration::from_secs(10),
+                max_bytes: 17,
+                fail_on_data_loss: true,
+                decode: true,
+            },
+        };
+        wire.exchange(outgoing, &Free).await.map(|reply| reply.status.as_u16()).map_err(|fault| fault.kind)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_come_in_order_and_the_last_one_stays() {
+        let wire = ScriptedTransport::new();
+        wire.get("http://a.example", [Answer::new(500, ""), Answer::fault(FailureKind::Lost), Answer::html("ok")]);
+        let mut got = Vec::new();
+        for url in ["http://a.example/", "http://a.example/#part", "http://a.example/", "http://a.example/", "http://a.example/x"]
+        {
+            got.push(ask(&wire, url).await);
+        }
+        assert_eq!(got, [Ok(500), Err(FailureKind::Lost), Ok(200), Ok(200), Ok(404)]);
+        assert_eq!(wire.lines()[4], "GET http://a.example/x");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_and_limits_are_kept_on_virtual_time() {
+        let wire = ScriptedTransport::new();
+        let slow = Answer::html("ok").after(Duration::from_secs(9));
+        let too_slow = Answer::html("ok").after(Duration::from_secs(11));
+        wire.get("http://a.example/", [slow, too_slow, Answer::hang(), Answer::html("more than seventeen bytes")]);
+        for (expected, seconds) in
+            [(Ok(200), 9), (Err(FailureKind::Timeout), 10), (Err(FailureKind::Timeout), 10), (Err(FailureKind::TooLarge), 0)]
+        {
+            let begun = Instant::now();
+            assert_eq!(ask(&wire, "http://a.example/").await, expected);
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+        }
+    }
 }

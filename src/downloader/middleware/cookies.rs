@@ -83,8 +83,7 @@ pub(crate) enum Leg {
 pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Credential, leg: Leg) -> Option<HeaderValue> {
     let by_hand = request.headers().and_then(|headers| headers.get(COOKIE));
     let granted = credential.headers.get(COOKIE);
-    let is_plain =
-        request.cookies().is_empty() && by_hand.is_none() && granted.is_none() && credential.cookies.is_empty();
+    let is_plain = request.cookies().is_empty() && by_hand.is_none() && granted.is_none() && credential.cookies.is_empty();
     if is_plain {
         return jar;
     }

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::api::request::HandleStatus;
 use crate::downloader::config::StatusRules;
 use crate::scheduler::job::{Job, JobKind};

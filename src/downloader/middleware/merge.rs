@@ -129,10 +129,8 @@ mod tests {
 
     #[test]
     fn the_urls_own_query_name_wins_over_the_credentials() {
-        let credential = Credential {
-            query: vec![("key".into(), "canary".into()), ("page".into(), "9".into())],
-            ..Credential::default()
-        };
+        let credential =
+            Credential { query: vec![("key".into(), "canary".into()), ("page".into(), "9".into())], ..Credential::default() };
         let mut url = Url::parse("https://shop.example/a?page=1#f").unwrap();
         query(&mut url, &credential);
         assert_eq!(url.as_str(), "https://shop.example/a?page=1&key=canary#f");

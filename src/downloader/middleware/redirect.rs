@@ -6,7 +6,7 @@ use url::Url;
 
 use super::http_error::asks_for;
 use super::merge::without_granted_query;
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::config::RedirectRules;
 use crate::plane::Credential;
 use crate::scheduler::job::Job;
@@ -54,7 +54,8 @@ fn follow(rules: RedirectRules, job: &Job, credential: &Credential, status: Stat
         return Err(target(format!("a redirect to the scheme {:?} is not followed, only http and https are", to.scheme())));
     }
     if job.hops >= rules.max_hops {
-        let message = format!("max redirections reached: {} were followed, REDIRECT_MAX_TIMES allows {}", job.hops, rules.max_hops);
+        let message =
+            format!("max redirections reached: {} were followed, REDIRECT_MAX_TIMES allows {}", job.hops, rules.max_hops);
         return Err(Fault::new(FailureKind::RedirectLimit, message));
     }
     Ok(Hop { to, becomes_get: becomes_get(status, job.method()) })

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::api::failure::{Fault, FailureKind};
+use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::config::RetryRules;
 use crate::scheduler::job::Job;
 
@@ -157,9 +157,7 @@ mod tests {
 
     #[test]
     fn reasons_are_spelled_as_statuses_and_class_paths() {
-        for (status, reason) in
-            [(503, "503 Service Unavailable"), (408, "408 Request Timeout"), (522, "522 Unknown Status")]
-        {
+        for (status, reason) in [(503, "503 Service Unavailable"), (408, "408 Request Timeout"), (522, "522 Unknown Status")] {
             assert_eq!(reason_of(StatusCode::from_u16(status).unwrap()), reason);
         }
         assert_eq!(class_path(FailureKind::IdleTimeout), "scrapy.exceptions.DownloadTimeoutError");

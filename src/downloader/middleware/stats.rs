@@ -68,10 +68,9 @@ pub(crate) fn ignored(stats: &Stats, status: StatusCode) {
 
 /// Bytes of an answer's head as HTTP/1.1 writes it; an estimate for HTTP/2.
 pub(crate) fn head_bytes(reply: &Reply) -> u64 {
-    let line = if reply.version == Version::HTTP_2 { 12 } else { 11 + reply.status.canonical_reason().map_or(0, str::len) };
-    line as u64 + header_bytes(&reply.headers) + 4
+    let line = if reply.version == Version::HTTP_2 { 12 } else { 15 + reply.status.canonical_reason().map_or(0, str::len) };
+    line as u64 + header_bytes(&reply.headers) + 2
 }
-
 
 fn request_bytes(outgoing: &Outgoing) -> u64 {
     let url = &outgoing.url;

@@ -18,6 +18,8 @@ use tokio::time::sleep;
 use super::*;
 use crate::plane::{IdentityKey, ProxyUrl};
 
+mod tls;
+
 const MS: Duration = Duration::from_millis(1);
 
 /// What a server does after its answer.
@@ -129,12 +131,8 @@ fn limits() -> Limits {
 }
 
 fn transport() -> ReqwestTransport {
-    let config = ClientConfig {
-        connect_timeout: 500 * MS,
-        verify_certificates: true,
-        max_clients: 16,
-        idle: Duration::from_secs(60),
-    };
+    let config =
+        ClientConfig { connect_timeout: 500 * MS, verify_certificates: true, max_clients: 16, idle: Duration::from_secs(60) };
     ReqwestTransport::new(config).unwrap()
 }
 
@@ -170,7 +168,8 @@ fn gzip_answer(body: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn each_way_to_fail_has_its_kind_and_text() {
     let large = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(200_000));
-    let table: Vec<(&str, &str, Vec<u8>, Then, FailureKind, &str)> = vec![
+    type Row = (&'static str, &'static str, Vec<u8>, Then, FailureKind, &'static str);
+    let table: Vec<Row> = vec![
         ("silence", "http", vec![], Then::Hang, FailureKind::IdleTimeout, "brought no byte for 1.0 seconds."),
         ("a dripping head", "http", b"HTTP/1.1 200 OK\r\nX: ".to_vec(), Then::Hang, FailureKind::IdleTimeout, "/p brought"),
         ("a body that stops", "http", b"HTTP/1.1 200 OK\r\n\r\nabc".to_vec(), Then::Hang, FailureKind::IdleTimeout, "no byte"),
@@ -228,12 +227,20 @@ async fn each_way_to_fail_has_its_kind_and_text() {
             FailureKind::TooLarge,
             "Expected to receive 100001 bytes which is larger than download max size (100000) in request <GET http://",
         ),
-        ("a body over the limit", "http", large.into_bytes(), Then::Close, FailureKind::TooLarge, "larger than download max size"),
+        (
+            "a body over the limit",
+            "http",
+            large.into_bytes(),
+            Then::Close,
+            FailureKind::TooLarge,
+            "larger than download max size",
+        ),
         ("a bomb", "http", gzip_answer(&vec![0; 10_000_000]), Then::Hang, FailureKind::TooLarge, "max size (100000)"),
         (
             "a broken coding",
             "http",
-            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff".to_vec(),
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03\xff\xff\xff\xff\xff\xff\xff\xff"
+                .to_vec(),
             Then::Close,
             FailureKind::Decode,
             "gzip",
@@ -315,6 +322,10 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
         assert!(fault.message.contains(text), "{scheme} {fault}");
         assert!(!format!("{fault:?}").contains("canary"), "{fault:?}");
     }
+    let good = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Then::Close).await;
+    let mut through = outgoing("http://no-such-host.invalid/");
+    through.proxy = Some(ProxyUrl(format!("http://{}", good.addr).into()));
+    assert_eq!(exchange(through).await.unwrap().body, "ok", "the name is the proxy's to resolve");
     assert!(no.heads()[0].starts_with("GET http://shop.example/"), "{:?}", no.heads());
     assert!(no.heads().iter().all(|head| head.to_lowercase().contains("proxy-authorization: basic")));
 }

@@ -1,0 +1,129 @@
+//! The end of a job's delivery: the last batch, the wait for the courier, and the counts that are left.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::config::Tidy;
+use super::message::{Closed, Fact};
+use super::state::CollectorState;
+use crate::apcloudy::to_text;
+
+/// How much longer than the courier the collector waits: its answers must arrive.
+const MARGIN: Duration = Duration::from_millis(500);
+
+/// How far the job is.
+#[derive(Debug)]
+pub(super) enum Phase {
+    Open,
+    Closing(Close),
+    Closed(Closed),
+}
+
+/// A close under way.
+#[derive(Debug)]
+pub(super) struct Close {
+    stats: Option<String>,
+    /// When the courier gives up.
+    deadline: Instant,
+    /// The last batch is cut.
+    pub(super) cut: bool,
+}
+
+impl Phase {
+    pub(super) const fn is_closing(&self) -> bool {
+        matches!(self, Self::Closing(_))
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Closing(close) => Some(close.deadline + MARGIN),
+            Self::Open | Self::Closed(_) => None,
+        }
+    }
+}
+
+impl Close {
+    pub(super) fn new(stats: Map<String, Value>, deadline: Instant) -> Self {
+        let text = if stats.is_empty() { Ok(None) } else { to_text(&stats).map(Some) };
+        let stats = text.unwrap_or_else(|error| {
+            tracing::error!(%error, "the closing stats have no text form and are not sent");
+            None
+        });
+        Self { stats, deadline, cut: false }
+    }
+
+    pub(super) fn stats_text(&self) -> Option<String> {
+        self.stats.clone()
+    }
+
+    pub(super) fn time_left(&self, now: Instant) -> Duration {
+        self.deadline.saturating_duration_since(now)
+    }
+}
+
+impl CollectorState {
+    /// Ends the job once everything is settled, or time is up.
+    pub(super) fn finish_if_done(&mut self, now: Instant) {
+        let Phase::Closing(close) = &self.phase else { return };
+        let settled = close.cut && self.outbox.is_idle();
+        if !settled && self.phase.due().is_some_and(|due| now < due) {
+            return;
+        }
+        let closed = self.finish();
+        self.facts.push(Fact::Closed(closed.clone()));
+        self.phase = Phase::Closed(closed);
+    }
+
+    fn finish(&mut self) -> Closed {
+        let (feeds, feed_errors) = self.feeds.close();
+        let Some(mut log) = self.log.take() else { return Closed::default() };
+        let unwritten = self.waiting.len();
+        if unwritten > 0 {
+            tracing::error!(unwritten, "groups could not be written before the close: their requests are not settled");
+        }
+        self.waiting.clear();
+        let mut totals = self.outbox.finish(&mut log);
+        let open = self.batcher.open_counts();
+        totals.spooled += open.items;
+        totals.undelivered_records += open.total() + open.stats;
+        let closed = Closed {
+            items: self.items,
+            delivered: totals.delivered,
+            spooled: totals.spooled,
+            quarantined: totals.quarantined,
+            undelivered_records: totals.undelivered_records,
+            recovered: totals.recovered,
+            feeds,
+            feed_errors,
+        };
+        match log.close() {
+            Ok(left) if left.cuts.is_empty() && left.uncut.is_none() => {
+                if self.tidy == Tidy::Remove {
+                    remove_spool(&self.spool);
+                }
+            }
+            Ok(_) => tracing::warn!(
+                spool = %self.spool.display(),
+                records = closed.undelivered_records,
+                "not everything was delivered: the rest is in the spool; `dragline deliver` sends it"
+            ),
+            Err(error) => tracing::error!(%error, "the record log cannot be closed: what is on disk is still good"),
+        }
+        closed
+    }
+}
+
+/// Removes a spool in which nothing but its lock is left.
+fn remove_spool(dir: &Path) {
+    let only_lock = fs::read_dir(dir).is_ok_and(|mut files| files.all(|file| file.is_ok_and(|file| file.file_name() == "lock")));
+    if only_lock {
+        let _ = fs::remove_file(dir.join("lock"));
+        if let Err(error) = fs::remove_dir(dir) {
+            tracing::warn!(%error, spool = %dir.display(), "the empty spool cannot be removed");
+        }
+    }
+}

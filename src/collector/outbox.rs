@@ -1,0 +1,236 @@
+//! The outbox: batches from their cut to their settle.
+//!
+//! A batch is offered once its cut and all it covers are synced. Bodies are kept for few batches; the others are
+//! ranges and are read from the record log when their turn comes, so a slow sink costs no memory.
+
+use std::collections::VecDeque;
+
+use super::batch::{Batch, Counts, CutBatch};
+use super::log::{BatchId, Cut, LogError, RecordLog};
+use crate::actor::{Link, Refused};
+use crate::apcloudy::JobId;
+use crate::courier::message::{How, Order, Settled};
+
+/// Bytes of bodies kept for batches that are not offered yet.
+const KEPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Which run took the records of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// An earlier one: the spool still held them.
+    Earlier,
+    /// This one.
+    Present,
+}
+
+/// A batch without its body.
+#[derive(Debug, Clone, Copy)]
+struct Parcel {
+    cut: Cut,
+    /// Unknown for a batch of an earlier run until it is read.
+    counts: Option<Counts>,
+    origin: Origin,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    parcel: Parcel,
+    batch: Option<Batch>,
+}
+
+/// Items and records by what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    pub(super) delivered: u64,
+    pub(super) quarantined: u64,
+    pub(super) spooled: u64,
+    pub(super) recovered: u64,
+    pub(super) undelivered_records: u64,
+}
+
+/// Batches on their way to the courier and back.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    job: JobId,
+    waiting: VecDeque<Waiting>,
+    /// How many of them, from the first on, are journaled.
+    journaled: usize,
+    /// How many of those are synced.
+    synced: usize,
+    kept_bytes: u64,
+    in_flight: VecDeque<Parcel>,
+    /// Settled, but the record log does not say so yet.
+    unmarked: VecDeque<BatchId>,
+    /// What stays in the spool.
+    parked: Vec<Parcel>,
+    totals: Totals,
+    /// Why nothing more is offered.
+    stopped: Option<String>,
+}
+
+impl Outbox {
+    /// An outbox that begins with the cuts of an earlier run.
+    pub(super) fn new(job: JobId, cuts: Vec<Cut>) -> Self {
+        let waiting: VecDeque<_> = cuts
+            .into_iter()
+            .map(|cut| Waiting { parcel: Parcel { cut, counts: None, origin: Origin::Earlier }, batch: None })
+            .collect();
+        Self {
+            job,
+            journaled: waiting.len(),
+            synced: waiting.len(),
+            waiting,
+            kept_bytes: 0,
+            in_flight: VecDeque::new(),
+            unmarked: VecDeque::new(),
+            parked: Vec::new(),
+            totals: Totals::default(),
+            stopped: None,
+        }
+    }
+
+    /// Takes a batch that was just cut.
+    pub(super) fn push(&mut self, cut: CutBatch, origin: Origin) {
+        let parcel = Parcel { cut: cut.cut, counts: Some(cut.counts), origin };
+        let batch = if self.kept_bytes < KEPT_BYTES && self.stopped.is_none() { cut.into_batch(&self.job) } else { None };
+        self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
+        self.waiting.push_back(Waiting { parcel, batch });
+    }
+
+    /// Journals new cuts and notes what was settled.
+    pub(super) fn journal(&mut self, log: &mut RecordLog) -> Result<(), LogError> {
+        while let Some(id) = self.unmarked.front() {
+            match log.delivered(*id) {
+                // Known already: noting it once is enough.
+                Ok(()) | Err(LogError::UnknownBatch { .. }) => self.unmarked.pop_front(),
+                Err(error) => return Err(error),
+            };
+        }
+        while let Some(next) = self.waiting.get(self.journaled) {
+            match log.cut(&next.parcel.cut) {
+                Ok(()) => {}
+                Err(error @ LogError::BadCut { .. }) => {
+                    tracing::error!(%error, "a batch cannot be journaled: after a crash it is sent under another id");
+                }
+                Err(error) => return Err(error),
+            }
+            self.journaled += 1;
+        }
+        Ok(())
+    }
+
+    /// Everything journaled is safe from a power cut.
+    pub(super) const fn synced(&mut self) {
+        self.synced = self.journaled;
+    }
+
+    /// Whether a sync would let something go.
+    pub(super) const fn wants_sync(&self) -> bool {
+        self.synced < self.journaled
+    }
+
+    /// Offers what is synced, as long as the courier has room.
+    pub(super) fn offer(&mut self, log: &mut RecordLog, courier: &Link<Order>) -> Result<(), LogError> {
+        while self.synced > 0 && self.stopped.is_none() && (courier.free() > 0 || courier.is_closed()) {
+            let Some(Waiting { parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
+            self.synced -= 1;
+            self.journaled -= 1;
+            self.kept_bytes -= batch.as_ref().map_or(0, |batch| batch.body.len() as u64).min(self.kept_bytes);
+            let read = match batch {
+                Some(batch) => Ok(batch),
+                None => log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader)),
+            };
+            let batch = match read {
+                Ok(batch) => batch,
+                Err(error @ LogError::Damaged { .. }) => {
+                    tracing::error!(%error, batch = %parcel.cut.id, "a batch cannot be read: it stays in the spool");
+                    self.parked.push(parcel);
+                    continue;
+                }
+                Err(error) => {
+                    self.put_back(parcel, None);
+                    return Err(error);
+                }
+            };
+            if batch.is_empty() {
+                self.unmarked.push_back(parcel.cut.id);
+                continue;
+            }
+            let parcel = Parcel { counts: Some(batch.counts), ..parcel };
+            self.in_flight.push_back(parcel);
+            let Err(refused) = courier.offer(Order::Cut(batch)) else { continue };
+            self.in_flight.pop_back();
+            let full = refused.is_full();
+            let (Refused::Full(Order::Cut(batch)) | Refused::Closed(Order::Cut(batch))) = refused;
+            self.put_back(parcel, Some(batch));
+            if full {
+                return Ok(());
+            }
+            self.stopped = Some("the courier has ended".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A batch came to its end.
+    pub(super) fn settled(&mut self, settled: Settled) {
+        let place = self.in_flight.iter().position(|parcel| parcel.cut.id == settled.id);
+        let Some(parcel) = place.and_then(|place| self.in_flight.remove(place)) else {
+            tracing::warn!(batch = %settled.id, "a batch was settled twice");
+            return;
+        };
+        let rejected = match settled.how {
+            How::Delivered => Counts::default(),
+            How::Split { rejected, .. } => rejected,
+            How::Rejected(_) => settled.counts,
+            How::Spooled(why) => {
+                self.stopped = Some(why);
+                self.parked.push(parcel);
+                return;
+            }
+        };
+        let items = settled.counts.items - rejected.items.min(settled.counts.items);
+        match parcel.origin {
+            Origin::Earlier => self.totals.recovered += items,
+            Origin::Present => {
+                self.totals.delivered += items;
+                self.totals.quarantined += rejected.items;
+            }
+        }
+        self.totals.undelivered_records += rejected.total() + rejected.stats;
+        self.unmarked.push_back(settled.id);
+    }
+
+    /// Why nothing more is offered, if that is so.
+    pub(super) fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// Whether nothing is on its way: everything is settled, or what is left cannot go.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.unmarked.is_empty() && (self.waiting.is_empty() || self.stopped.is_some())
+    }
+
+    /// Counts everything at the end; what is not settled stays in the spool.
+    pub(super) fn finish(&mut self, log: &mut RecordLog) -> Totals {
+        let mut totals = self.totals;
+        let waiting = self.waiting.drain(..).map(|waiting| waiting.parcel);
+        for parcel in waiting.chain(self.in_flight.drain(..)).chain(self.parked.drain(..)) {
+            let counts = parcel.counts.unwrap_or_else(|| {
+                let read = log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader));
+                read.map_or_else(|_| Counts::default(), |batch| batch.counts)
+            });
+            totals.undelivered_records += counts.total() + counts.stats;
+            if parcel.origin == Origin::Present {
+                totals.spooled += counts.items;
+            }
+        }
+        totals
+    }
+
+    fn put_back(&mut self, parcel: Parcel, batch: Option<Batch>) {
+        self.synced += 1;
+        self.journaled += 1;
+        self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
+        self.waiting.push_front(Waiting { parcel, batch });
+    }
+}

@@ -1,0 +1,360 @@
+//! Puts the actors of a job together: inboxes first, then workers, then the engine that orders them about.
+//!
+//! Backends and threads come from outside, so that a test runs the whole engine on one thread with fakes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::actor::{Controls, Died, Inbox, Place, Policy, Supervised, supervise};
+use crate::api::context::Context;
+use crate::api::middleware::Installed;
+use crate::api::spider::DynSpider;
+use crate::api::stats::Stats;
+use crate::broker::rules::Rules;
+use crate::broker::{self, LeaseBroker, Net, Releasing};
+use crate::collector::{COURIER_BOUND, Collector, Delivery};
+use crate::courier::Courier;
+use crate::downloader::authorize::BySpider;
+use crate::downloader::chain::ChainParts;
+use crate::downloader::running::Downloads;
+use crate::downloader::transport::Transport;
+use crate::downloader::{Downloader, DownloaderConfig};
+use crate::engine::hub::{CloseAfter, Hub, HubConfig};
+use crate::engine::message::{Control, Ended};
+use crate::engine::window::Bytes;
+use crate::engine::{Engine, ParserPeer, Peers, watch_room};
+use crate::parser::pulse::Pulse;
+use crate::parser::stage::Stage;
+use crate::parser::{Parser, ParserConfig};
+use crate::plane::ControlPlane;
+use crate::reporter::{self, Backlog, Reporter};
+use crate::run::Progress;
+use crate::scheduler::message::Pacing;
+use crate::scheduler::store::Store;
+use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
+use crate::settings::Settings;
+
+/// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
+const SCHEDULER_BOUND: usize = 4096;
+/// Callbacks queued or suspended in one parser.
+const PARSER_BOUND: usize = 64;
+/// Groups waiting for the collector.
+const COLLECTOR_BOUND: usize = 1024;
+/// How long an origin whose robots.txt was not readable is left alone.
+const ROBOTS_AGAIN: Duration = Duration::from_secs(600);
+
+/// What the outside world is played by.
+pub(crate) struct Backends {
+    pub plane: Arc<dyn ControlPlane>,
+    pub transport: Arc<dyn Transport>,
+    pub store: Box<dyn Store>,
+    pub delivery: Delivery,
+}
+
+/// Where actors live.
+pub(crate) struct Threads {
+    pub collector: Place,
+    pub courier: Place,
+    pub parsers: Vec<Place>,
+    /// Runs network futures.
+    pub net: Handle,
+    /// Where calls to the control plane run that are not answered at once.
+    pub calls: Net,
+    /// Makes a place for the successor of a stuck parser.
+    pub spare: Arc<dyn Fn() -> Option<Place> + Send + Sync>,
+}
+
+/// What is the job's own.
+pub(crate) struct Job {
+    pub spider: Arc<dyn DynSpider>,
+    pub settings: Arc<Settings>,
+    pub context: Context,
+    pub stage: Stage,
+    pub middlewares: Vec<Installed>,
+    pub rules: Rules,
+    pub stats: Stats,
+    pub progress: Arc<Progress>,
+    pub seed: u64,
+}
+
+/// The parts that exist before the context: whoever stops the job needs the engine's inbox.
+pub(crate) struct Entry {
+    inbox: Inbox<Engine>,
+}
+
+/// A job under way.
+pub(crate) struct Running {
+    pub engine: Controls<Control>,
+    pub ended: oneshot::Receiver<Box<Ended>>,
+    pub releasing: Releasing,
+    /// Ends every actor; what they had to say is said.
+    pub stop_actors: Box<dyn Fn()>,
+}
+
+impl Entry {
+    pub(crate) fn new() -> Self {
+        Self { inbox: Inbox::new("engine", 1) }
+    }
+
+    pub(crate) fn controls(&self) -> Controls<Control> {
+        self.inbox.controls()
+    }
+}
+
+/// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
+pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
+    let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
+    let Backends { plane, transport, store, delivery } = backends;
+    let now = Instant::now();
+    let facts = entry.inbox.facts();
+    let engine = entry.controls();
+    let mut stoppers: Vec<Box<dyn Fn()>> = Vec::new();
+    let died = || {
+        let engine = engine.clone();
+        move |died: Died| {
+            // An engine that is gone has no more orders to reissue.
+            engine.tell(Control::Died(died));
+        }
+    };
+
+    let frontier = Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
+    let start_cursor = frontier.start_cursor();
+    let frontier = Arc::new(Mutex::new(frontier));
+    let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
+    let make = { let facts = facts.clone(); move |_| Scheduler::new(frontier.clone(), facts.clone()) };
+    hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
+
+    let releasing = Releasing::default();
+    let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(1));
+    let parts = broker::Parts {
+        plane: plane.clone(),
+        engine: facts.clone(),
+        net: threads.calls.clone(),
+        stats: stats.clone(),
+        releasing: releasing.clone(),
+        keeping: broker::Keeping::default(),
+        seed,
+    };
+    hold(&mut stoppers, supervise(Place::Here, &broker, Policy::default(), move |_| LeaseBroker::new(parts.clone()), died()));
+
+    let reporter = Inbox::new("reporter", settings.report_queue.max(1));
+    let parts = reporter::Parts {
+        plane,
+        engine: facts.clone(),
+        net: threads.calls,
+        stats: stats.clone(),
+        backlog: Backlog::default(),
+        batch: settings.report_batch,
+        flush: settings.report_flush,
+        seed,
+    };
+    hold(&mut stoppers, supervise(Place::Here, &reporter, Policy::default(), move |_| Reporter::new(parts.clone()), died()));
+
+    let downloads = Downloads::new(
+        ChainParts {
+            config: DownloaderConfig::from_settings(&settings),
+            transport,
+            stats: stats.clone(),
+            middlewares,
+            authorizer: Some(Arc::new(BySpider(spider))),
+            seed,
+        },
+        threads.net,
+        facts.clone(),
+    );
+    let downloader = Inbox::new("downloader", settings.window_limit().max(1024));
+    hold(&mut stoppers, supervise(Place::Here, &downloader, Policy::default(), move |_| Downloader::new(downloads.clone()), died()));
+
+    let collector = Inbox::new("collector", COLLECTOR_BOUND);
+    let courier = Inbox::new("courier", COURIER_BOUND);
+    let state = delivery.courier.clone();
+    let answers = collector.controls();
+    hold(&mut stoppers, supervise(threads.courier, &courier, Policy::default(), move |_| Courier::new(state.clone(), answers.clone()), died()));
+    let state = delivery.collector.clone();
+    let (link, controls, to_engine) = (courier.link(), courier.controls(), facts.clone());
+    let make = move |_| Collector::new(state.clone(), to_engine.clone(), link.clone(), controls.clone());
+    hold(&mut stoppers, supervise(threads.collector, &collector, Policy::default(), make, died()));
+
+    let parsers = threads.parsers.into_iter().zip(PARSER_NAMES).map(|(place, name)| {
+        let inbox = Inbox::new(name, PARSER_BOUND);
+        let pulse = Arc::new(Pulse::new());
+        let config = ParserConfig {
+            max_effects: settings.callback_max_effects,
+            depth_priority: settings.depth_priority,
+            callback_timeout: settings.callback_timeout,
+        };
+        let make = {
+            let (stage, facts, pulse) = (stage.clone(), facts.clone(), pulse.clone());
+            move |_| Parser::new(stage.clone(), config, facts.clone(), pulse.clone())
+        };
+        let supervised = supervise(place, &inbox, Policy::default(), make, died());
+        let (spare, replaced) = (threads.spare.clone(), supervised.clone());
+        hold(&mut stoppers, supervised);
+        ParserPeer {
+            link: inbox.link(),
+            controls: inbox.controls(),
+            pulse,
+            replace: Box::new(move || spare().is_some_and(|place| replaced.replace(place))),
+        }
+    });
+    let peers = Peers {
+        parsers: parsers.collect(),
+        scheduler: (scheduler.link(), scheduler.controls()),
+        broker: (broker.link(), broker.controls()),
+        downloader: (downloader.link(), downloader.controls()),
+        reporter: (reporter.link(), reporter.controls()),
+        collector: (collector.link(), collector.controls()),
+    };
+    watch_room(&peers, &engine);
+
+    let releaser = {
+        let broker = broker.controls();
+        Arc::new(move |lease| {
+            // A broker that has ended for good ends the job; its leases expire at the plane.
+            broker.tell(broker::message::Control::Release(lease));
+        })
+    };
+    let hub = Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
+    let (done, ended) = oneshot::channel();
+    let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
+    // The engine is fatal: it is made once, and a panic in it ends the job.
+    #[allow(clippy::expect_used, reason = "Policy::FATAL never asks for a second one")]
+    let make = move |_| engine_worker.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the engine is made once");
+    hold(&mut stoppers, supervise(Place::Here, &entry.inbox, Policy::FATAL, make, died()));
+    Running { engine, ended, releasing, stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())) }
+}
+
+fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: Supervised<W>) {
+    stoppers.push(Box::new(move || supervised.stop()));
+}
+
+fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> SchedulerConfig {
+    let mut allowed_domains = settings.allowed_domains.clone();
+    allowed_domains.extend(spider.allowed_domains());
+    SchedulerConfig {
+        allowed_domains,
+        depth_limit: settings.depth_limit,
+        url_length_limit: settings.urllength_limit,
+        pacing: Pacing {
+            per_slot: settings.concurrent_requests_per_domain,
+            delay: settings.download_delay,
+            jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
+        },
+        robots_agent: settings
+            .robotstxt_obey
+            .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
+        // Seeds stop first, so that the links of pages still find room.
+        seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
+        seed,
+    }
+}
+
+fn hub_config(
+    settings: &Settings,
+    context: Context,
+    rules: Rules,
+    releaser: crate::engine::ticket::Releaser,
+    start_cursor: u64,
+) -> HubConfig {
+    HubConfig {
+        concurrent: settings.concurrent_requests,
+        window_requests: settings.window_limit(),
+        report_queue: settings.report_queue,
+        report_hold: settings.report_hold,
+        seeds_wait_at: (settings.concurrent_requests as u64).saturating_mul(4).max(1000),
+        acquire_pending: settings.acquire_pending_per_site,
+        lease_give_up: settings.lease_give_up,
+        grace: settings.grace,
+        close_timeout: settings.close_timeout,
+        stall_warn: settings.stall_warn,
+        parse_stall: settings.parse_stall,
+        callback_timeout: settings.callback_timeout,
+        close_after: CloseAfter {
+            timeout: settings.closespider_timeout,
+            items: settings.closespider_itemcount,
+            pages: settings.closespider_pagecount,
+            errors: settings.closespider_errorcount,
+        },
+        start_cursor,
+        ask: Box::new(move |job| rules.ask(&job.request)),
+        releaser,
+        context,
+        robots_again: ROBOTS_AGAIN,
+    }
+}
+
+pub(crate) fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Names of parsers, by which the engine knows them; more threads than names are not started.
+const PARSER_NAMES: [&str; 64] = [
+    "parser-0",
+    "parser-1",
+    "parser-2",
+    "parser-3",
+    "parser-4",
+    "parser-5",
+    "parser-6",
+    "parser-7",
+    "parser-8",
+    "parser-9",
+    "parser-10",
+    "parser-11",
+    "parser-12",
+    "parser-13",
+    "parser-14",
+    "parser-15",
+    "parser-16",
+    "parser-17",
+    "parser-18",
+    "parser-19",
+    "parser-20",
+    "parser-21",
+    "parser-22",
+    "parser-23",
+    "parser-24",
+    "parser-25",
+    "parser-26",
+    "parser-27",
+    "parser-28",
+    "parser-29",
+    "parser-30",
+    "parser-31",
+    "parser-32",
+    "parser-33",
+    "parser-34",
+    "parser-35",
+    "parser-36",
+    "parser-37",
+    "parser-38",
+    "parser-39",
+    "parser-40",
+    "parser-41",
+    "parser-42",
+    "parser-43",
+    "parser-44",
+    "parser-45",
+    "parser-46",
+    "parser-47",
+    "parser-48",
+    "parser-49",
+    "parser-50",
+    "parser-51",
+    "parser-52",
+    "parser-53",
+    "parser-54",
+    "parser-55",
+    "parser-56",
+    "parser-57",
+    "parser-58",
+    "parser-59",
+    "parser-60",
+    "parser-61",
+    "parser-62",
+    "parser-63",
+];
