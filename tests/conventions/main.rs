@@ -8,7 +8,7 @@ mod stats;
 use std::path::Path;
 
 use dragline::settings::Settings;
-use source::{lengths, sources};
+use source::sources;
 
 /// Folders that know no actor and no engine.
 const NO_ACTOR: &[&str] = &["api/", "web/", "settings/", "apcloudy/", "plane/", "export/"];
@@ -68,7 +68,7 @@ fn rules_settings_and_wire_formats_know_no_actor_and_no_engine() {
 #[test]
 fn no_file_is_too_long() {
     let mut problems = Vec::new();
-    let lengths = lengths();
+    let lengths: Vec<(String, usize)> = source::files().into_iter().map(|(path, text)| (path, text.lines().count())).collect();
     for (path, lines) in &lengths {
         let most = LONG.iter().find(|(long, _)| long == path).map_or(LONGEST, |(_, most)| *most);
         if *lines > most {
@@ -97,6 +97,24 @@ fn nothing_is_left_to_do_and_nothing_panics_on_purpose() {
         }
     }
     none(&problems, "code outside tests returns errors; state an invariant with expect and a reason, or handle the case");
+}
+
+#[test]
+fn an_ignored_test_is_a_measurement_or_a_child_of_another_test() {
+    let mut problems = Vec::new();
+    for (path, text) in source::files() {
+        for (before, rest) in text.match_indices("#[ignore").map(|(at, _)| text.split_at(at)) {
+            let is_child = rest.lines().next().is_some_and(|line| line.contains("run by the test"));
+            let name = rest.split_once("fn ").and_then(|(_, rest)| rest.split_once('(')).map_or("", |(name, _)| name);
+            if !is_child && !name.contains("costs_less_than") {
+                problems.push(format!("src/{path}:{}: {name}", before.lines().count() + 1));
+            }
+        }
+    }
+    none(
+        &problems,
+        "tests/run --long finds measurements by `costs_less_than` in their name; a child of a test says `run by the test …`",
+    );
 }
 
 #[test]

@@ -41,41 +41,26 @@ impl Source {
     }
 }
 
-/// Every file of `src/` that is not test code as a whole.
-pub(crate) fn sources() -> Vec<Source> {
+/// Every file of `src/`: its path within it, and its text.
+pub(crate) fn files() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     walk(&root, &mut files);
     files.sort();
-    let all: Vec<(String, String)> = files
-        .into_iter()
-        .map(|file| {
-            let path = file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
-            (path, std::fs::read_to_string(file).unwrap())
-        })
-        .collect();
+    let path = |file: &Path| file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+    files.iter().map(|file| (path(file), std::fs::read_to_string(file).unwrap())).collect()
+}
+
+/// Every file of `src/` that is not test code as a whole.
+pub(crate) fn sources() -> Vec<Source> {
+    let all = files();
     let tests: BTreeSet<String> = all.iter().flat_map(|(path, text)| test_modules(path, text)).collect();
     let is_test = |path: &str| {
         let stem = path.strip_suffix(".rs").unwrap_or(path);
-        path.ends_with("/tests.rs")
-            || path.ends_with("_tests.rs")
-            || path.contains("/tests/")
-            || tests.iter().any(|t| stem == t || stem.starts_with(&format!("{t}/")))
+        let is_in = |module: &String| stem == module || stem.starts_with(&format!("{module}/"));
+        path.ends_with("/tests.rs") || path.ends_with("_tests.rs") || path.contains("/tests/") || tests.iter().any(is_in)
     };
     all.iter().filter(|(path, _)| !is_test(path)).map(|(path, text)| Source::parse(path, text)).collect()
-}
-
-/// Lines of every file of `src/`, tests included.
-pub(crate) fn lengths() -> Vec<(String, usize)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    walk(&root, &mut files);
-    files
-        .iter()
-        .map(|f| {
-            (f.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), std::fs::read_to_string(f).unwrap().lines().count())
-        })
-        .collect()
 }
 
 fn walk(folder: &Path, into: &mut Vec<PathBuf>) {
