@@ -74,7 +74,11 @@ impl App {
 
     /// Adds an item pipeline that `ITEM_PIPELINES = { name = ORDER }` switches on.
     #[must_use]
-    pub fn pipeline<P: ItemPipeline>(mut self, name: &str, build: impl Fn(&Settings) -> Result<P, String> + Send + Sync + 'static) -> Self {
+    pub fn pipeline<P: ItemPipeline>(
+        mut self,
+        name: &str,
+        build: impl Fn(&Settings) -> Result<P, String> + Send + Sync + 'static,
+    ) -> Self {
         let build: Build<Box<dyn DynPipeline>> = Arc::new(move |settings| Ok(Box::new(build(settings)?)));
         self.components.pipelines.insert(name.to_owned(), build);
         self
@@ -82,7 +86,11 @@ impl App {
 
     /// Adds a downloader middleware that `DOWNLOADER_MIDDLEWARES = { name = ORDER }` switches on.
     #[must_use]
-    pub fn middleware<M: Middleware>(mut self, name: &str, build: impl Fn(&Settings) -> Result<M, String> + Send + Sync + 'static) -> Self {
+    pub fn middleware<M: Middleware>(
+        mut self,
+        name: &str,
+        build: impl Fn(&Settings) -> Result<M, String> + Send + Sync + 'static,
+    ) -> Self {
         let shown: Arc<str> = name.into();
         // The order comes with the setting, when the middleware is chosen.
         let build: Build<Installed> = Arc::new(move |settings| Ok(Installed::new(shown.clone(), 0, build(settings)?)));
@@ -92,7 +100,11 @@ impl App {
 
     /// Adds an extension that `EXTENSIONS = { name = ORDER }` switches on.
     #[must_use]
-    pub fn extension<E: Extension>(mut self, name: &str, build: impl Fn(&Settings) -> Result<E, String> + Send + Sync + 'static) -> Self {
+    pub fn extension<E: Extension>(
+        mut self,
+        name: &str,
+        build: impl Fn(&Settings) -> Result<E, String> + Send + Sync + 'static,
+    ) -> Self {
         let build: Build<Box<dyn Extension>> = Arc::new(move |settings| Ok(Box::new(build(settings)?)));
         self.components.extensions.insert(name.to_owned(), build);
         self
@@ -129,7 +141,8 @@ pub(crate) fn choose<T>(
     for (name, order) in chosen {
         let Some(order) = order else { continue };
         let Some(build) = registry.get(name) else {
-            let known = if registry.is_empty() { "none".to_owned() } else { registry.keys().cloned().collect::<Vec<_>>().join(", ") };
+            let known =
+                if registry.is_empty() { "none".to_owned() } else { registry.keys().cloned().collect::<Vec<_>>().join(", ") };
             return Err(format!("{setting}: {name:?} is not registered in this binary; registered: {known}"));
         };
         let component = build(settings).map_err(|reason| format!("{setting}: {name:?} cannot be built: {reason}"))?;

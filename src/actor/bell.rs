@@ -49,10 +49,7 @@ impl Bell {
         })
     }
 
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the one place that sends through actix; one wake is pending at most"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "the one place that sends through actix; one wake is pending at most")]
     pub(crate) fn ring(&self) {
         if self.scheduled.swap(true, Ordering::SeqCst) {
             return;

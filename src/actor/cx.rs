@@ -50,14 +50,7 @@ pub(crate) struct Core<W: Worker> {
 
 impl<W: Worker> Core<W> {
     pub(crate) fn new(inbox: Inbox<W>, epoch: Epoch) -> Self {
-        Self {
-            inbox,
-            epoch,
-            timers: BTreeMap::new(),
-            next_timer: 0,
-            futures: FuturesUnordered::new(),
-            stop: false,
-        }
+        Self { inbox, epoch, timers: BTreeMap::new(), next_timer: 0, futures: FuturesUnordered::new(), stop: false }
     }
 }
 
@@ -74,10 +67,7 @@ impl<W: Worker> Cx<'_, W> {
     pub fn after(&mut self, delay: Duration, control: W::Control) -> Timer {
         let now = Instant::now();
         let at = now.checked_add(delay.min(FAR)).unwrap_or(now);
-        let timer = Timer {
-            at,
-            id: self.core.next_timer,
-        };
+        let timer = Timer { at, id: self.core.next_timer };
         self.core.next_timer += 1;
         self.core.timers.insert(timer, control);
         timer
@@ -91,11 +81,8 @@ impl<W: Worker> Cx<'_, W> {
     /// Runs `future` on this actor's thread and calls `done` with its output, between messages.
     ///
     /// Both are dropped with this incarnation; a panic in either ends it.
-    pub fn spawn<F>(
-        &mut self,
-        future: F,
-        done: impl FnOnce(&mut W, F::Output, &mut Cx<'_, W>) + 'static,
-    ) where
+    pub fn spawn<F>(&mut self, future: F, done: impl FnOnce(&mut W, F::Output, &mut Cx<'_, W>) + 'static)
+    where
         F: Future + 'static,
     {
         self.core.futures.push(Box::pin(async move {

@@ -28,15 +28,7 @@ use super::{TURN, Worker};
 /// Starts an incarnation on this thread; needs a `LocalSet`, as every arbiter has.
 pub(crate) fn start<W: Worker>(tenure: Tenure<W>) {
     let core = Core::new(tenure.inbox().clone(), tenure.epoch());
-    Host {
-        worker: None,
-        core,
-        left: TURN,
-        yielding: None,
-        sleep: None,
-        tenure,
-    }
-    .start();
+    Host { worker: None, core, left: TURN, yielding: None, sleep: None, tenure }.start();
 }
 
 // Fields drop in this order: when an arbiter stops, the worker is gone before its end is reported.
@@ -84,12 +76,7 @@ struct Pump;
 impl<W: Worker> ActorFuture<Host<W>> for Pump {
     type Output = ();
 
-    fn poll(
-        self: Pin<&mut Self>,
-        host: &mut Host<W>,
-        ctx: &mut Context<Host<W>>,
-        task: &mut task::Context<'_>,
-    ) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, host: &mut Host<W>, ctx: &mut Context<Host<W>>, task: &mut task::Context<'_>) -> Poll<()> {
         // The state after a panic is thrown away, so nothing half-done can be seen.
         let end = match catch_unwind(AssertUnwindSafe(|| host.turn(task))) {
             Ok(Flow::Wait) => return Poll::Pending,
@@ -113,14 +100,7 @@ impl<W: Worker> Host<W> {
             self.yielding = None;
             self.left = TURN;
         }
-        let Self {
-            worker,
-            core,
-            left,
-            yielding,
-            sleep,
-            tenure,
-        } = self;
+        let Self { worker, core, left, yielding, sleep, tenure } = self;
         if !tenure.is_current() {
             return Flow::Retired;
         }
@@ -161,12 +141,7 @@ impl<W: Worker> Host<W> {
                     }
                 }
             }
-            core.inbox
-                .lanes
-                .data
-                .gauges
-                .turns
-                .fetch_add(1, Ordering::Relaxed);
+            core.inbox.lanes.data.gauges.turns.fetch_add(1, Ordering::Relaxed);
             worker.turn_end(&mut Cx { core });
             if *left == 0 {
                 let mut pause: LocalBoxFuture<'static, ()> = Box::pin(tokio::task::yield_now());
@@ -184,17 +159,10 @@ impl<W: Worker> Host<W> {
         let worker = self.worker.take();
         let fresh = Core::new(self.core.inbox.clone(), self.core.epoch);
         let core = std::mem::replace(&mut self.core, fresh);
-        for dropped in [
-            catch_unwind(AssertUnwindSafe(|| drop(worker))),
-            catch_unwind(AssertUnwindSafe(|| drop(core))),
-        ] {
+        for dropped in [catch_unwind(AssertUnwindSafe(|| drop(worker))), catch_unwind(AssertUnwindSafe(|| drop(core)))] {
             if let Err(panic) = dropped {
                 let actor = self.core.inbox.name();
-                tracing::error!(
-                    actor,
-                    panic = panic_text(panic.as_ref()),
-                    "destructor of an actor panicked"
-                );
+                tracing::error!(actor, panic = panic_text(panic.as_ref()), "destructor of an actor panicked");
             }
         }
         self.sleep = None;
@@ -241,14 +209,9 @@ fn fire_timers<W: Worker>(
 }
 
 /// Sees to it that the task is woken at `timer`; `true` when that instant has come.
-fn arm(
-    sleep: &mut Option<(Instant, Pin<Box<Sleep>>)>,
-    timer: Timer,
-    task: &mut task::Context<'_>,
-) -> bool {
+fn arm(sleep: &mut Option<(Instant, Pin<Box<Sleep>>)>, timer: Timer, task: &mut task::Context<'_>) -> bool {
     let at = timer.at();
-    let (armed_for, sleep) =
-        sleep.get_or_insert_with(|| (at, Box::pin(tokio::time::sleep_until(at))));
+    let (armed_for, sleep) = sleep.get_or_insert_with(|| (at, Box::pin(tokio::time::sleep_until(at))));
     if *armed_for != at {
         *armed_for = at;
         sleep.as_mut().reset(at);
@@ -256,12 +219,7 @@ fn arm(
     sleep.as_mut().poll(task).is_ready()
 }
 
-fn handle_messages<W: Worker>(
-    worker: &mut W,
-    core: &mut Core<W>,
-    left: &mut usize,
-    tenure: &Tenure<W>,
-) -> Option<Flow> {
+fn handle_messages<W: Worker>(worker: &mut W, core: &mut Core<W>, left: &mut usize, tenure: &Tenure<W>) -> Option<Flow> {
     let lanes = core.inbox.lanes.clone();
     let hand = tenure.hand();
     // One reading of the clock a message: the end of one is the beginning of the next.
@@ -290,10 +248,7 @@ fn handle_messages<W: Worker>(
                 let now = std::time::Instant::now();
                 if tenure.is_current() {
                     // A replaced one that wakes late has been counted as a loss.
-                    lanes
-                        .data
-                        .gauges
-                        .handled(now.saturating_duration_since(begun));
+                    lanes.data.gauges.handled(now.saturating_duration_since(begun));
                 }
                 clock = Some(now);
                 *left -= 1;
@@ -328,19 +283,9 @@ fn finish_futures<W: Worker>(
     None
 }
 
-fn call_control<W: Worker>(
-    worker: &mut W,
-    control: W::Control,
-    core: &mut Core<W>,
-    left: &mut usize,
-) {
+fn call_control<W: Worker>(worker: &mut W, control: W::Control, core: &mut Core<W>, left: &mut usize) {
     worker.control(control, &mut Cx { core });
-    core.inbox
-        .lanes
-        .data
-        .gauges
-        .controls
-        .fetch_add(1, Ordering::Relaxed);
+    core.inbox.lanes.data.gauges.controls.fetch_add(1, Ordering::Relaxed);
     *left = left.saturating_sub(1);
 }
 

@@ -24,9 +24,7 @@ impl<W: Worker> Inbox<W> {
     /// An inbox that takes at most `bound` orders at once, queued and in progress together (at least 1).
     #[must_use]
     pub fn new(name: &'static str, bound: usize) -> Self {
-        Self {
-            lanes: Lanes::new(name, bound, Target::Nobody),
-        }
+        Self { lanes: Lanes::new(name, bound, Target::Nobody) }
     }
 
     /// The name given to [`Inbox::new`].
@@ -73,18 +71,13 @@ impl<W: Worker> Inbox<W> {
 
 impl<W: Worker> Clone for Inbox<W> {
     fn clone(&self) -> Self {
-        Self {
-            lanes: self.lanes.clone(),
-        }
+        Self { lanes: self.lanes.clone() }
     }
 }
 
 impl<W: Worker> fmt::Debug for Inbox<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inbox")
-            .field("name", &self.name())
-            .field("depth", &self.depth())
-            .finish()
+        f.debug_struct("Inbox").field("name", &self.name()).field("depth", &self.depth()).finish()
     }
 }
 
@@ -103,11 +96,7 @@ impl<M, C> Tap<M, C> {
     pub fn new(name: &'static str, bound: usize) -> Self {
         let bell = Arc::new(Notify::new());
         let lanes = Lanes::new(name, bound, Target::Task(Arc::clone(&bell)));
-        Self {
-            lanes,
-            bell,
-            hand: Hand::default(),
-        }
+        Self { lanes, bell, hand: Hand::default() }
     }
 
     /// The bounded end for orders.
@@ -188,17 +177,10 @@ impl<M, C> Tap<M, C> {
 
 impl<M, C> fmt::Debug for Tap<M, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tap")
-            .field("name", &self.lanes.data.name)
-            .field("depth", &self.lanes.data.depth())
-            .finish()
+        f.debug_struct("Tap").field("name", &self.lanes.data.name).field("depth", &self.lanes.data.depth()).finish()
     }
 }
 
 fn probe<M, C>(lanes: &Lanes<M, C>) -> Probe {
-    Probe::new(
-        lanes.data.name,
-        lanes.data.permits.bound(),
-        Arc::clone(&lanes.data.gauges),
-    )
+    Probe::new(lanes.data.name, lanes.data.permits.bound(), Arc::clone(&lanes.data.gauges))
 }

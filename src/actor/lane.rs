@@ -29,11 +29,7 @@ impl Hand {
     const FACT: u8 = 2;
 
     fn hold(&self, slot: &Slot) {
-        let held = if slot.holds_permit() {
-            Self::ORDER
-        } else {
-            Self::FACT
-        };
+        let held = if slot.holds_permit() { Self::ORDER } else { Self::FACT };
         self.0.store(held, Ordering::SeqCst);
     }
 
@@ -118,11 +114,7 @@ impl<M> DataLane<M> {
         let since = queue.count.is_multiple_of(WAIT_SAMPLE).then(Instant::now);
         queue.count += 1;
         self.gauges.accepted.store(queue.count, Ordering::Relaxed);
-        queue.entries.push_back(Entry {
-            message,
-            slot,
-            since,
-        });
+        queue.entries.push_back(Entry { message, slot, since });
         self.gauges.set_depth(queue.entries.len());
     }
 
@@ -132,12 +124,7 @@ impl<M> DataLane<M> {
         if !self.bell.is_serving(epoch) {
             return Taken::Retired;
         }
-        let Some(Entry {
-            message,
-            mut slot,
-            since,
-        }) = queue.entries.pop_front()
-        else {
+        let Some(Entry { message, mut slot, since }) = queue.entries.pop_front() else {
             return Taken::Empty;
         };
         self.gauges.set_depth(queue.entries.len());
@@ -213,11 +200,7 @@ pub(crate) struct Lanes<M, C> {
 
 impl<M, C> Clone for Lanes<M, C> {
     fn clone(&self) -> Self {
-        Self {
-            data: Arc::clone(&self.data),
-            control: Arc::clone(&self.control),
-            bell: Arc::clone(&self.bell),
-        }
+        Self { data: Arc::clone(&self.data), control: Arc::clone(&self.control), bell: Arc::clone(&self.bell) }
     }
 }
 
@@ -227,11 +210,7 @@ impl<M, C> Lanes<M, C> {
         Self {
             data: Arc::new(DataLane {
                 name,
-                queue: Mutex::new(Queue {
-                    entries: VecDeque::new(),
-                    shut: false,
-                    count: 0,
-                }),
+                queue: Mutex::new(Queue { entries: VecDeque::new(), shut: false, count: 0 }),
                 permits: Permits::new(bound),
                 bell: Arc::clone(&bell),
                 gauges: Arc::new(Gauges::default()),
@@ -276,23 +255,16 @@ impl<M, C> Lanes<M, C> {
             return Rest::Retired;
         }
         self.bell.scheduled.store(false, Ordering::SeqCst);
-        let waiting = !lock(&self.data.queue).entries.is_empty()
-            || !lock(&self.control.queue).0.is_empty()
-            || self.bell.is_halted();
+        let waiting =
+            !lock(&self.data.queue).entries.is_empty() || !lock(&self.control.queue).0.is_empty() || self.bell.is_halted();
         // Whoever queued it and found the bell unset is about to send a wake: then that one will do.
-        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) {
-            Rest::More
-        } else {
-            Rest::Idle
-        }
+        if waiting && !self.bell.scheduled.swap(true, Ordering::SeqCst) { Rest::More } else { Rest::Idle }
     }
 
     /// Whether nothing is queued, in hand or in progress.
     pub(crate) fn is_quiet(&self, hand: &Hand) -> bool {
         let queue = lock(&self.data.queue);
-        queue.entries.is_empty()
-            && hand.is_empty()
-            && self.data.permits.free() == self.data.permits.bound()
+        queue.entries.is_empty() && hand.is_empty() && self.data.permits.free() == self.data.permits.bound()
     }
 
     /// Messages queued, slots held outside the lane, and the fact in hand.
@@ -324,10 +296,7 @@ impl<M, C> Lanes<M, C> {
         };
         drop(controls);
         let lost = dropped.len();
-        self.data
-            .gauges
-            .discarded
-            .fetch_add(lost as u64, Ordering::Relaxed);
+        self.data.gauges.discarded.fetch_add(lost as u64, Ordering::Relaxed);
         drop(dropped); // foreign destructors: after the locks
         self.data.permits.notify_settled();
         lost
@@ -352,10 +321,7 @@ mod tests {
             lanes.data.push(n, Slot::empty()).unwrap();
             assert!(lanes.control.push(n));
         }
-        assert!(matches!(
-            lanes.data.take(Epoch(1), &hand),
-            Taken::Message((0, _))
-        ));
+        assert!(matches!(lanes.data.take(Epoch(1), &hand), Taken::Message((0, _))));
         assert!(matches!(lanes.control.take(Epoch(1)), Taken::Message(0)));
         hand.clear();
         lanes.serve(Epoch(2));
@@ -363,10 +329,7 @@ mod tests {
         assert!(matches!(lanes.control.take(Epoch(1)), Taken::Retired));
         assert!(hand.is_empty());
         assert_eq!(lanes.rest(Epoch(1)), Rest::Retired);
-        assert!(matches!(
-            lanes.data.take(Epoch(2), &hand),
-            Taken::Message((1, _))
-        ));
+        assert!(matches!(lanes.data.take(Epoch(2), &hand), Taken::Message((1, _))));
         assert!(matches!(lanes.control.take(Epoch(2)), Taken::Message(1)));
     }
 

@@ -60,11 +60,7 @@ impl<M> Link<M> {
     /// # Errors
     /// [`AskError::Timeout`] when no slot or no answer came in time, [`AskError::Closed`] when the actor
     /// takes no more orders, [`AskError::NoAnswer`] when it dropped the question.
-    pub async fn ask<R>(
-        &self,
-        within: Duration,
-        make: impl FnOnce(Reply<R>) -> M,
-    ) -> Result<R, AskError> {
+    pub async fn ask<R>(&self, within: Duration, make: impl FnOnce(Reply<R>) -> M) -> Result<R, AskError> {
         let asked = async {
             let Some(slot) = self.lane.permits.take().await else {
                 return Err(AskError::Closed);
@@ -75,9 +71,7 @@ impl<M> Link<M> {
             }
             answered.await.map_err(|_| AskError::NoAnswer)
         };
-        tokio::time::timeout(within, asked)
-            .await
-            .unwrap_or(Err(AskError::Timeout))
+        tokio::time::timeout(within, asked).await.unwrap_or(Err(AskError::Timeout))
     }
 
     /// Slots free now.
@@ -117,9 +111,7 @@ impl<M> Link<M> {
 
 impl<M> Clone for Link<M> {
     fn clone(&self) -> Self {
-        Self {
-            lane: Arc::clone(&self.lane),
-        }
+        Self { lane: Arc::clone(&self.lane) }
     }
 }
 
@@ -162,11 +154,7 @@ impl<M> Refused<M> {
 // The message may hold a secret: it is never printed.
 impl<M> fmt::Debug for Refused<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.is_full() {
-            "Full(..)"
-        } else {
-            "Closed(..)"
-        })
+        f.write_str(if self.is_full() { "Full(..)" } else { "Closed(..)" })
     }
 }
 
@@ -221,9 +209,7 @@ impl<R> Reply<R> {
 
 impl<R> fmt::Debug for Reply<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
-            .field("wanted", &self.is_wanted())
-            .finish()
+        f.debug_struct("Reply").field("wanted", &self.is_wanted()).finish()
     }
 }
 
@@ -258,18 +244,13 @@ impl<M> Facts<M> {
 
 impl<M> Clone for Facts<M> {
     fn clone(&self) -> Self {
-        Self {
-            lane: Arc::clone(&self.lane),
-        }
+        Self { lane: Arc::clone(&self.lane) }
     }
 }
 
 impl<M> fmt::Debug for Facts<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts")
-            .field("to", &self.lane.name)
-            .field("depth", &self.depth())
-            .finish()
+        f.debug_struct("Facts").field("to", &self.lane.name).field("depth", &self.depth()).finish()
     }
 }
 
@@ -292,10 +273,7 @@ impl<C> Controls<C> {
 
 impl<C> Clone for Controls<C> {
     fn clone(&self) -> Self {
-        Self {
-            name: self.name,
-            lane: Arc::clone(&self.lane),
-        }
+        Self { name: self.name, lane: Arc::clone(&self.lane) }
     }
 }
 

@@ -26,10 +26,7 @@ impl Slot {
     /// A slot that holds no permit, as facts have.
     #[must_use]
     pub const fn empty() -> Self {
-        Self {
-            permits: None,
-            generation: None,
-        }
+        Self { permits: None, generation: None }
     }
 
     /// Whether this slot holds a permit.
@@ -50,9 +47,7 @@ impl Slot {
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot")
-            .field("holds_permit", &self.holds_permit())
-            .finish()
+        f.debug_struct("Slot").field("holds_permit", &self.holds_permit()).finish()
     }
 }
 
@@ -99,10 +94,7 @@ impl Permits {
         Arc::new(Self {
             room: Semaphore::new(bound),
             bound,
-            handed: Mutex::new(Handed {
-                generation: 0,
-                out: 0,
-            }),
+            handed: Mutex::new(Handed { generation: 0, out: 0 }),
             refused: AtomicBool::new(false),
             on_room: Mutex::new(Vec::new()),
             draining: AtomicBool::new(false),
@@ -144,10 +136,7 @@ impl Permits {
     }
 
     fn slot(self: &Arc<Self>) -> Slot {
-        Slot {
-            permits: Some(Arc::clone(self)),
-            generation: None,
-        }
+        Slot { permits: Some(Arc::clone(self)), generation: None }
     }
 
     fn give_back(&self, generation: Option<u32>) {
@@ -172,9 +161,7 @@ impl Permits {
 
     fn tell_room(&self) {
         // The permit may have gone straight to a waiting sender: that is not room for an offer.
-        if self.refused.load(Ordering::SeqCst)
-            && self.room.available_permits() > 0
-            && self.refused.swap(false, Ordering::SeqCst)
+        if self.refused.load(Ordering::SeqCst) && self.room.available_permits() > 0 && self.refused.swap(false, Ordering::SeqCst)
         {
             let told: Vec<OnRoom> = lock(&self.on_room).clone();
             for f in told {
@@ -262,10 +249,6 @@ mod tests {
         drop(old);
         assert_eq!(permits.free(), 1, "given back when it was written off");
         drop(queued);
-        assert_eq!(
-            permits.free(),
-            2,
-            "what waits in the lane is not written off"
-        );
+        assert_eq!(permits.free(), 2, "what waits in the lane is not written off");
     }
 }

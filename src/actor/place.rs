@@ -38,10 +38,7 @@ impl Arbiter {
     ///
     /// # Errors
     /// When no actix system runs here, or the thread or its runtime cannot be made.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the one place that makes arbiters"
-    )]
+    #[allow(clippy::disallowed_methods, reason = "the one place that makes arbiters")]
     pub fn start(name: &str) -> io::Result<Self> {
         if !actix_rt::System::is_registered() {
             return Err(io::Error::other(format!(
@@ -54,16 +51,10 @@ impl Arbiter {
             move || {
                 name_this_thread(&name);
                 LEAVING.set(Some(Leaving(gone)));
-                tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
+                tokio::runtime::Builder::new_current_thread().enable_all().build()
             }
         })?;
-        Ok(Self {
-            name: name.to_owned(),
-            inner,
-            gone,
-        })
+        Ok(Self { name: name.to_owned(), inner, gone })
     }
 
     /// The name given to [`Arbiter::start`].
@@ -116,19 +107,13 @@ impl Arbiter {
 
 impl fmt::Debug for Arbiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Arbiter")
-            .field("name", &self.name)
-            .field("has_ended", &self.has_ended())
-            .finish()
+        f.debug_struct("Arbiter").field("name", &self.name).field("has_ended", &self.has_ended()).finish()
     }
 }
 
 /// Runs `future` to its end under an actix system on this thread: the program's main, and the tests that
 /// need real threads. Arbiters and [`Place::Here`] work within it. Time is real.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the one place that makes a system"
-)]
+#[allow(clippy::disallowed_methods, reason = "the one place that makes a system")]
 pub fn run_system<F: Future>(future: F) -> F::Output {
     let system = actix_rt::System::new();
     system.block_on(future)
@@ -142,10 +127,7 @@ pub fn run_system<F: Future>(future: F) -> F::Output {
 ///
 /// # Panics
 /// When the runtime cannot be made, which for a test is the best report.
-#[allow(
-    clippy::expect_used,
-    reason = "a test helper: there is nobody to hand the error to"
-)]
+#[allow(clippy::expect_used, reason = "a test helper: there is nobody to hand the error to")]
 pub fn run_local<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -26,12 +26,7 @@ impl Plan {
     #[must_use]
     pub const fn for_processors(n: usize) -> Self {
         if n <= 1 {
-            return Self {
-                hub_shares_network: true,
-                delivery_on_hub: true,
-                network_workers: 1,
-                parse_threads: 1,
-            };
+            return Self { hub_shares_network: true, delivery_on_hub: true, network_workers: 1, parse_threads: 1 };
         }
         let network_workers = if n < 4 { 1 } else { n / 4 };
         let rest = n.saturating_sub(2 + network_workers);
@@ -69,12 +64,7 @@ mod tests {
             (64, false, false, 16, 46),
         ];
         for (n, hub_shares_network, delivery_on_hub, network_workers, parse_threads) in table {
-            let expected = Plan {
-                hub_shares_network,
-                delivery_on_hub,
-                network_workers,
-                parse_threads,
-            };
+            let expected = Plan { hub_shares_network, delivery_on_hub, network_workers, parse_threads };
             assert_eq!(Plan::for_processors(n), expected, "{n} processors");
         }
     }

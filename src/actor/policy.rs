@@ -17,22 +17,13 @@ pub struct Policy {
 
 impl Policy {
     /// No restart: the first panic gives up, as for an actor whose state cannot be rebuilt.
-    pub const FATAL: Self = Self {
-        max_restarts: 0,
-        within: Duration::ZERO,
-        first_backoff: Duration::ZERO,
-        max_backoff: Duration::ZERO,
-    };
+    pub const FATAL: Self =
+        Self { max_restarts: 0, within: Duration::ZERO, first_backoff: Duration::ZERO, max_backoff: Duration::ZERO };
 
     /// The wait before a restart when `restarts` lie within the window already.
     pub(crate) fn backoff(&self, restarts: usize) -> Duration {
-        let doubled = u32::try_from(restarts)
-            .ok()
-            .and_then(|n| 2u32.checked_pow(n))
-            .unwrap_or(u32::MAX);
-        self.first_backoff
-            .saturating_mul(doubled)
-            .min(self.max_backoff)
+        let doubled = u32::try_from(restarts).ok().and_then(|n| 2u32.checked_pow(n)).unwrap_or(u32::MAX);
+        self.first_backoff.saturating_mul(doubled).min(self.max_backoff)
     }
 }
 
@@ -55,28 +46,11 @@ mod tests {
     #[test]
     fn the_back_off_doubles_up_to_its_limit_and_never_overflows() {
         let policy = Policy::default();
-        let table = [
-            (0, 100),
-            (1, 200),
-            (2, 400),
-            (5, 3_200),
-            (6, 5_000),
-            (31, 5_000),
-            (32, 5_000),
-            (usize::MAX, 5_000),
-        ];
+        let table = [(0, 100), (1, 200), (2, 400), (5, 3_200), (6, 5_000), (31, 5_000), (32, 5_000), (usize::MAX, 5_000)];
         for (restarts, ms) in table {
-            assert_eq!(
-                policy.backoff(restarts),
-                Duration::from_millis(ms),
-                "{restarts} restarts"
-            );
+            assert_eq!(policy.backoff(restarts), Duration::from_millis(ms), "{restarts} restarts");
         }
-        let endless = Policy {
-            first_backoff: Duration::MAX,
-            max_backoff: Duration::MAX,
-            ..policy
-        };
+        let endless = Policy { first_backoff: Duration::MAX, max_backoff: Duration::MAX, ..policy };
         assert_eq!(endless.backoff(40), Duration::MAX);
         assert_eq!(Policy::FATAL.backoff(0), Duration::ZERO);
     }

@@ -20,11 +20,7 @@ pub struct Probe {
 
 impl Probe {
     pub(crate) const fn new(name: &'static str, bound: usize, gauges: Arc<Gauges>) -> Self {
-        Self {
-            name,
-            bound,
-            gauges,
-        }
+        Self { name, bound, gauges }
     }
 
     /// The gauges as they stand now. Each value is exact; together they may be a message apart.

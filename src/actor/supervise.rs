@@ -82,18 +82,9 @@ where
         policy,
         factory: Box::new(factory),
         died: Box::new(died),
-        state: Mutex::new(State {
-            epoch,
-            ended: false,
-            restarts: VecDeque::new(),
-            hand: Arc::default(),
-        }),
+        state: Mutex::new(State { epoch, ended: false, restarts: VecDeque::new(), hand: Arc::default() }),
     });
-    let tenure = Tenure::new(
-        &supervisor,
-        epoch,
-        Arc::clone(&lock(&supervisor.state).hand),
-    );
+    let tenure = Tenure::new(&supervisor, epoch, Arc::clone(&lock(&supervisor.state).hand));
     if inbox.lanes.data.is_shut() {
         drop(tenure); // an inbox whose actor has ended serves no other: says `Stopped` at once
     } else {
@@ -126,20 +117,12 @@ impl<W: Worker> Supervised<W> {
             state.epoch = old.next();
             lanes.serve(state.epoch);
             let hand = std::mem::take(&mut state.hand);
-            (
-                old,
-                hand,
-                Tenure::new(s, state.epoch, Arc::clone(&state.hand)),
-            )
+            (old, hand, Tenure::new(s, state.epoch, Arc::clone(&state.hand)))
         };
         // An order in hand holds its slot as a rule, but its handler may have given it back already.
         let held = lanes.data.permits.write_off() + usize::from(hand.holds_fact());
         let lost = held.max(usize::from(!hand.is_empty()));
-        lanes
-            .data
-            .gauges
-            .discarded
-            .fetch_add(lost as u64, Ordering::Relaxed);
+        lanes.data.gauges.discarded.fetch_add(lost as u64, Ordering::Relaxed);
         lanes.data.gauges.restarts.fetch_add(1, Ordering::Relaxed);
         lanes.data.permits.notify_settled();
         s.report(old, How::Replaced, lost);
@@ -173,18 +156,11 @@ impl<W: Worker> Supervised<W> {
             }
         };
         let in_time = tokio::time::timeout(within, quiet).await.is_ok();
-        let left = if in_time {
-            0
-        } else {
-            lanes.outstanding(&self.hand())
-        };
+        let left = if in_time { 0 } else { lanes.outstanding(&self.hand()) };
         let count = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         let lost = left + count(gauges.discarded.load(Relaxed) - discarded);
         let all = begun + count(gauges.accepted.load(Relaxed) - accepted);
-        Drained {
-            done: all.saturating_sub(lost),
-            lost,
-        }
+        Drained { done: all.saturating_sub(lost), lost }
     }
 
     /// Has the actor end before its next message; what is queued is dropped and counted in [`Died`].
@@ -217,18 +193,13 @@ impl<W: Worker> Supervised<W> {
 
 impl<W: Worker> Clone for Supervised<W> {
     fn clone(&self) -> Self {
-        Self {
-            supervisor: Arc::clone(&self.supervisor),
-        }
+        Self { supervisor: Arc::clone(&self.supervisor) }
     }
 }
 
 impl<W: Worker> fmt::Debug for Supervised<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supervised")
-            .field("inbox", self.inbox())
-            .field("epoch", &self.epoch())
-            .finish()
+        f.debug_struct("Supervised").field("inbox", self.inbox()).field("epoch", &self.epoch()).finish()
     }
 }
 
@@ -251,18 +222,9 @@ struct State {
 impl<W: Worker> Supervisor<W> {
     fn report(&self, epoch: Epoch, how: How, lost: usize) {
         let name = self.inbox.name();
-        let died = Died {
-            name,
-            epoch,
-            how,
-            lost,
-        };
+        let died = Died { name, epoch, how, lost };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.died)(died))) {
-            tracing::error!(
-                actor = name,
-                panic = panic_text(panic.as_ref()),
-                "report of an actor's end panicked"
-            );
+            tracing::error!(actor = name, panic = panic_text(panic.as_ref()), "report of an actor's end panicked");
         }
     }
 
@@ -280,17 +242,9 @@ impl<W: Worker> Supervisor<W> {
             if state.ended || state.epoch != epoch {
                 return; // replaced: reported then
             }
-            lanes
-                .data
-                .gauges
-                .discarded
-                .fetch_add(in_hand as u64, Ordering::Relaxed);
+            lanes.data.gauges.discarded.fetch_add(in_hand as u64, Ordering::Relaxed);
             let now = Instant::now();
-            while state
-                .restarts
-                .front()
-                .is_some_and(|at| now.duration_since(*at) > self.policy.within)
-            {
+            while state.restarts.front().is_some_and(|at| now.duration_since(*at) > self.policy.within) {
                 state.restarts.pop_front();
             }
             let restarts = state.restarts.len();
@@ -326,12 +280,7 @@ impl<W: Worker> Supervisor<W> {
             state.ended = true;
         }
         let in_hand = usize::from(!hand.is_empty());
-        self.inbox
-            .lanes
-            .data
-            .gauges
-            .discarded
-            .fetch_add(in_hand as u64, Ordering::Relaxed);
+        self.inbox.lanes.data.gauges.discarded.fetch_add(in_hand as u64, Ordering::Relaxed);
         self.finish(epoch, How::Stopped, in_hand);
     }
 }
@@ -383,12 +332,7 @@ pub(crate) struct Tenure<W: Worker> {
 
 impl<W: Worker> Tenure<W> {
     fn new(supervisor: &Arc<Supervisor<W>>, epoch: Epoch, hand: Arc<Hand>) -> Self {
-        Self {
-            supervisor: Arc::clone(supervisor),
-            epoch,
-            hand,
-            settled: false,
-        }
+        Self { supervisor: Arc::clone(supervisor), epoch, hand, settled: false }
     }
 
     pub(crate) fn inbox(&self) -> &Inbox<W> {

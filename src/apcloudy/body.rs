@@ -51,10 +51,7 @@ impl BodyBuilder {
     /// Whether there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.requests.is_empty()
-            && self.items.is_empty()
-            && self.logs.is_empty()
-            && self.stats.is_none()
+        self.requests.is_empty() && self.items.is_empty() && self.logs.is_empty() && self.stats.is_none()
     }
 
     /// Bytes of the texts held.
@@ -71,11 +68,9 @@ impl BodyBuilder {
         let mut body = String::with_capacity(self.bytes() + job.len() + 80);
         body.push_str("{\"job_id\": ");
         body.push_str(&job);
-        for (name, list) in [
-            (", \"data\": {\"requests\": [", &self.requests),
-            ("], \"items\": [", &self.items),
-            ("], \"logs\": [", &self.logs),
-        ] {
+        for (name, list) in
+            [(", \"data\": {\"requests\": [", &self.requests), ("], \"items\": [", &self.items), ("], \"logs\": [", &self.logs)]
+        {
             body.push_str(name);
             body.push_str(list);
         }
@@ -101,10 +96,7 @@ mod tests {
     fn an_empty_body_has_its_lists_and_no_stats() {
         let body = BodyBuilder::new();
         assert!(body.is_empty());
-        assert_eq!(
-            body.finish(&JobId::from("a")),
-            r#"{"job_id": "a", "data": {"requests": [], "items": [], "logs": []}}"#
-        );
+        assert_eq!(body.finish(&JobId::from("a")), r#"{"job_id": "a", "data": {"requests": [], "items": [], "logs": []}}"#);
     }
 
     #[test]
@@ -135,11 +127,7 @@ mod tests {
             let parsed: serde_json::Value = serde_json::from_str(&capture.body).unwrap();
             let job: JobId = serde_json::from_value(parsed["job_id"].clone()).unwrap();
             let mut body = BodyBuilder::new();
-            for (kind, list) in [
-                (RecordKind::Request, "requests"),
-                (RecordKind::Item, "items"),
-                (RecordKind::Log, "logs"),
-            ] {
+            for (kind, list) in [(RecordKind::Request, "requests"), (RecordKind::Item, "items"), (RecordKind::Log, "logs")] {
                 for record in parsed["data"][list].as_array().unwrap() {
                     body.push(kind, &to_text(record).unwrap());
                 }

@@ -21,10 +21,7 @@ pub struct ItemText {
 ///
 /// # Errors
 /// [`TextError::NotAnObject`] when the value has no named fields, else as [`to_text`](super::to_text).
-pub fn item_text<T: Serialize + ?Sized>(
-    item: &T,
-    unix_seconds: u64,
-) -> Result<ItemText, TextError> {
+pub fn item_text<T: Serialize + ?Sized>(item: &T, unix_seconds: u64) -> Result<ItemText, TextError> {
     let mut writer = TextWriter::stamping(unix_seconds);
     item.serialize(&mut writer)?;
     if !writer.is_stamped() {
@@ -50,18 +47,9 @@ mod tests {
     fn the_time_is_last_or_in_its_own_place() {
         check(&json!({"a": 1}), r#"{"a": 1, "_ts": 1700000000}"#);
         check(&json!({}), r#"{"_ts": 1700000000}"#);
-        check(
-            &json!({"_ts": {"deep": [1]}, "a": 1}),
-            r#"{"_ts": 1700000000, "a": 1}"#,
-        );
-        check(
-            &json!({"n": {"_ts": 5}}),
-            r#"{"n": {"_ts": 5}, "_ts": 1700000000}"#,
-        );
-        check(
-            &json!({"l": [{"_ts": 5}]}),
-            r#"{"l": [{"_ts": 5}], "_ts": 1700000000}"#,
-        );
+        check(&json!({"_ts": {"deep": [1]}, "a": 1}), r#"{"_ts": 1700000000, "a": 1}"#);
+        check(&json!({"n": {"_ts": 5}}), r#"{"n": {"_ts": 5}, "_ts": 1700000000}"#);
+        check(&json!({"l": [{"_ts": 5}]}), r#"{"l": [{"_ts": 5}], "_ts": 1700000000}"#);
     }
 
     #[test]
@@ -72,11 +60,7 @@ mod tests {
             _ts: u8,
             score: f64,
         }
-        let page = Page {
-            title: "x",
-            _ts: 3,
-            score: f64::NAN,
-        };
+        let page = Page { title: "x", _ts: 3, score: f64::NAN };
         let written = item_text(&page, 7).unwrap();
         assert_eq!(written.text, r#"{"title": "x", "_ts": 7, "score": null}"#);
         assert_eq!(written.nonfinite, 1);
@@ -85,10 +69,7 @@ mod tests {
         enum Kind {
             Named { a: u8 },
         }
-        assert_eq!(
-            item_text(&Kind::Named { a: 1 }, 7).unwrap().text,
-            r#"{"Named": {"a": 1}, "_ts": 7}"#
-        );
+        assert_eq!(item_text(&Kind::Named { a: 1 }, 7).unwrap().text, r#"{"Named": {"a": 1}, "_ts": 7}"#);
     }
 
     #[test]

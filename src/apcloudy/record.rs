@@ -94,10 +94,8 @@ impl LogRecord {
     #[must_use]
     pub fn new(since_epoch: Duration, level: LogLevel, logger: String, message: String) -> Self {
         let seconds = i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX);
-        let time = jiff::Timestamp::from_second(seconds)
-            .unwrap_or(jiff::Timestamp::MAX)
-            .strftime("%Y-%m-%d %H:%M:%S")
-            .to_string();
+        let time =
+            jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%d %H:%M:%S").to_string();
         Self {
             time,
             timestamp: since_epoch.as_secs_f64(),
@@ -145,16 +143,8 @@ mod tests {
             record.to_text().unwrap(),
             r#"{"url": "http://h/\u00e4#f", "parent_url": null, "method": "GET", "status_code": 200, "response_time": 0.03, "fingerprint": "ab", "error": "IgnoreRequest: no", "success": true}"#
         );
-        let endless = RequestRecord {
-            response_time: f64::INFINITY,
-            ..record
-        };
-        assert!(
-            endless
-                .to_text()
-                .unwrap()
-                .contains(r#""response_time": 0.0,"#)
-        );
+        let endless = RequestRecord { response_time: f64::INFINITY, ..record };
+        assert!(endless.to_text().unwrap().contains(r#""response_time": 0.0,"#));
     }
 
     #[test]

@@ -34,20 +34,12 @@ pub(super) struct TextWriter {
 
 impl TextWriter {
     pub(super) fn new() -> Self {
-        Self {
-            out: Vec::with_capacity(256),
-            nonfinite: 0,
-            depth: 0,
-            stamp: Stamp::Unwanted,
-        }
+        Self { out: Vec::with_capacity(256), nonfinite: 0, depth: 0, stamp: Stamp::Unwanted }
     }
 
     /// A writer for an item: the outermost object gets `_ts`, in place when it has one, else at its end.
     pub(super) fn stamping(unix_seconds: u64) -> Self {
-        Self {
-            stamp: Stamp::Wanted(unix_seconds),
-            ..Self::new()
-        }
+        Self { stamp: Stamp::Wanted(unix_seconds), ..Self::new() }
     }
 
     /// Whether the stamp asked for found its object.
@@ -57,8 +49,7 @@ impl TextWriter {
 
     pub(super) fn finish(self) -> (String, u32) {
         // Only ASCII is ever pushed, so the lossy branch is never taken.
-        let text = String::from_utf8(self.out)
-            .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+        let text = String::from_utf8(self.out).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
         (text, self.nonfinite)
     }
 
@@ -129,12 +120,7 @@ impl<'a> Container<'a> {
             Shape::Object | Shape::VariantObject => writer.open(b'{')?,
             Shape::Raw => {}
         }
-        Ok(Self {
-            writer,
-            shape,
-            empty: true,
-            overwrite: false,
-        })
+        Ok(Self { writer, shape, empty: true, overwrite: false })
     }
 
     fn separate(&mut self) {
@@ -169,11 +155,7 @@ impl<'a> Container<'a> {
         value.serialize(&mut *self.writer)
     }
 
-    fn field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), TextError> {
+    fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), TextError> {
         if self.shape == Shape::Raw {
             return value.serialize(RawText(&mut *self.writer));
         }
@@ -272,20 +254,11 @@ impl<'a> Serializer for &'a mut TextWriter {
         self.serialize_unit()
     }
 
-    fn serialize_unit_variant(
-        self,
-        _: &'static str,
-        _: u32,
-        variant: &'static str,
-    ) -> Result<(), TextError> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), TextError> {
         self.serialize_str(variant)
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<(), TextError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), TextError> {
         value.serialize(self)
     }
 
@@ -310,11 +283,7 @@ impl<'a> Serializer for &'a mut TextWriter {
         Container::new(self, Shape::Array)
     }
 
-    fn serialize_tuple_struct(
-        self,
-        _name: &'static str,
-        _len: usize,
-    ) -> Result<Container<'a>, TextError> {
+    fn serialize_tuple_struct(self, _name: &'static str, _len: usize) -> Result<Container<'a>, TextError> {
         Container::new(self, Shape::Array)
     }
 

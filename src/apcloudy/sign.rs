@@ -34,17 +34,13 @@ impl Signer {
     /// Whether `signature` is the signature of this timestamp and body. Compares in constant time.
     #[must_use]
     pub fn verify(&self, timestamp: &str, body: &[u8], signature: &str) -> bool {
-        from_hex(signature)
-            .is_some_and(|given| self.mac(timestamp, body).verify_slice(&given).is_ok())
+        from_hex(signature).is_some_and(|given| self.mac(timestamp, body).verify_slice(&given).is_ok())
     }
 
     fn mac(&self, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
-        #[allow(
-            clippy::expect_used,
-            reason = "HMAC is defined for keys of any length (RFC 2104)"
-        )]
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.expose_secret().as_bytes())
-            .expect("HMAC takes a key of any length");
+        #[allow(clippy::expect_used, reason = "HMAC is defined for keys of any length (RFC 2104)")]
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.secret.expose_secret().as_bytes()).expect("HMAC takes a key of any length");
         mac.update(timestamp.as_bytes());
         mac.update(b".");
         mac.update(body);
@@ -92,18 +88,9 @@ mod tests {
         let body = r#"{"job_id": 123, "data": {"requests": [], "items": [{"title": "\u0416 & <b>", "price": 9.99, "tags": ["a", null], "_ts": 1700000000}], "logs": []}}"#;
         let signer = Signer::new("sk_test_secret".into());
         let signature = signer.sign("1700000000", body.as_bytes());
-        assert_eq!(
-            signature,
-            "e0194b0f9eeb909934f019b55188d25627198d38a17d251bae934261bb93a9e7"
-        );
+        assert_eq!(signature, "e0194b0f9eeb909934f019b55188d25627198d38a17d251bae934261bb93a9e7");
         assert!(signer.verify("1700000000", body.as_bytes(), &signature));
-        for bad in [
-            "",
-            "e0",
-            &signature.to_uppercase(),
-            &signature.replace('e', "f"),
-            &"é".repeat(32),
-        ] {
+        for bad in ["", "e0", &signature.to_uppercase(), &signature.replace('e', "f"), &"é".repeat(32)] {
             assert!(!signer.verify("1700000000", body.as_bytes(), bad), "{bad}");
         }
     }
@@ -114,17 +101,10 @@ mod tests {
         for capture in captures() {
             let signer = Signer::new(capture.secret.clone().into());
             let timestamp = capture.header("X-TIMESTAMP");
-            let valid = signer.verify(
-                timestamp,
-                capture.body.as_bytes(),
-                capture.header("X-SIGNATURE"),
-            );
+            let valid = signer.verify(timestamp, capture.body.as_bytes(), capture.header("X-SIGNATURE"));
             assert_eq!(valid, capture.signature_valid, "{}", capture.name);
             if valid {
-                assert_eq!(
-                    signer.sign(timestamp, capture.body.as_bytes()),
-                    capture.header("X-SIGNATURE")
-                );
+                assert_eq!(signer.sign(timestamp, capture.body.as_bytes()), capture.header("X-SIGNATURE"));
                 seen.0 += 1;
             } else {
                 seen.1 += 1;

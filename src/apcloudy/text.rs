@@ -19,9 +19,7 @@ pub const MAX_DEPTH: u32 = 120;
 #[non_exhaustive]
 pub enum TextError {
     /// An object key is neither text, number, boolean nor null.
-    #[error(
-        "an object key must be text, a number, a boolean or null, found {found}; make the key text"
-    )]
+    #[error("an object key must be text, a number, a boolean or null, found {found}; make the key text")]
     Key {
         /// What was found in place of a key.
         found: &'static str,
@@ -90,22 +88,14 @@ pub(super) fn write_single(out: &mut Vec<u8>, value: f32) {
     fix_exponent(out, from);
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a whole, non-negative number below 1e14"
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole, non-negative number below 1e14")]
 fn write_hundredths(out: &mut Vec<u8>, negative: bool, hundredths: f64) {
     let n = hundredths as u64;
     let (whole, part) = (n / 100, n % 100);
     if negative {
         out.push(b'-');
     }
-    let _ = if part % 10 == 0 {
-        write!(out, "{whole}.{}", part / 10)
-    } else {
-        write!(out, "{whole}.{part:02}")
-    };
+    let _ = if part % 10 == 0 { write!(out, "{whole}.{}", part / 10) } else { write!(out, "{whole}.{part:02}") };
 }
 
 /// The standard library switches to an exponent at the same bounds as Python, but writes `1e16` and `1e-7`.
@@ -133,16 +123,10 @@ const fn is_plain(byte: u8) -> bool {
 /// The number of leading bytes that go out unchanged. Whole blocks first: that loop becomes vector code.
 fn plain_run(bytes: &[u8]) -> usize {
     const BLOCK: usize = 16;
-    let blocks = bytes
-        .chunks_exact(BLOCK)
-        .take_while(|block| block.iter().fold(true, |all, b| all & is_plain(*b)))
-        .count();
+    let blocks = bytes.chunks_exact(BLOCK).take_while(|block| block.iter().fold(true, |all, b| all & is_plain(*b))).count();
     let done = blocks * BLOCK;
     let tail = bytes.get(done..).unwrap_or_default();
-    done + tail
-        .iter()
-        .position(|b| !is_plain(*b))
-        .unwrap_or(tail.len())
+    done + tail.iter().position(|b| !is_plain(*b)).unwrap_or(tail.len())
 }
 
 fn write_escape(out: &mut Vec<u8>, c: char) {
@@ -224,12 +208,8 @@ mod tests {
 
     #[test]
     fn containers_use_pythons_separators_and_keep_their_order() {
-        let value: Value =
-            serde_json::from_str(r#"{"z":[],"a":{},"m":[1,[2,{"k":null}],true],"":-5}"#).unwrap();
-        assert_eq!(
-            to_text(&value).unwrap(),
-            r#"{"z": [], "a": {}, "m": [1, [2, {"k": null}], true], "": -5}"#
-        );
+        let value: Value = serde_json::from_str(r#"{"z":[],"a":{},"m":[1,[2,{"k":null}],true],"":-5}"#).unwrap();
+        assert_eq!(to_text(&value).unwrap(), r#"{"z": [], "a": {}, "m": [1, [2, {"k": null}], true], "": -5}"#);
         assert_eq!(to_text(&(1u128 << 70)).unwrap(), "1180591620717411303424");
     }
 
@@ -262,16 +242,8 @@ mod tests {
             Two(u8, u8),
             Named { a: u8 },
         }
-        let all = [
-            Shape::Unit,
-            Shape::One(1),
-            Shape::Two(1, 2),
-            Shape::Named { a: 1 },
-        ];
-        assert_eq!(
-            to_text(&all).unwrap(),
-            r#"["Unit", {"One": 1}, {"Two": [1, 2]}, {"Named": {"a": 1}}]"#
-        );
+        let all = [Shape::Unit, Shape::One(1), Shape::Two(1, 2), Shape::Named { a: 1 }];
+        assert_eq!(to_text(&all).unwrap(), r#"["Unit", {"One": 1}, {"Two": [1, 2]}, {"Named": {"a": 1}}]"#);
         let raw = serde_json::value::RawValue::from_string(r#"{"a":["é"]}"#.into()).unwrap();
         assert_eq!(to_text(&[raw]).unwrap(), r#"[{"a": ["\u00e9"]}]"#);
     }

@@ -79,7 +79,12 @@ impl<'de> de::Deserializer<'de> for Top<'_> {
         visitor.visit_map(MapDeserializer::new(self.0.iter().map(|(k, v)| (k.as_str(), Text(k, v)))))
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(self, _: &'static str, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Wrapped> {
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrapped> {
         self.check(fields)?;
         self.deserialize_any(visitor)
     }
@@ -161,7 +166,12 @@ impl<'de> de::Deserializer<'de> for Text<'_> {
         visitor.visit_seq(SeqDeserializer::new(parts))
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(self, _: &'static str, variants: &'static [&'static str], visitor: V) -> Result<V::Value, Wrapped> {
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrapped> {
         if !variants.contains(&self.1) {
             return Err(self.wrong(&format!("one of {}", variants.join(", "))));
         }
@@ -262,7 +272,8 @@ mod tests {
 
     #[test]
     fn each_field_reads_its_text_by_its_type() {
-        let shop: Shop = read(&[("url", "http://x"), ("pages", "3"), ("tags", "a, b"), ("depth", "shallow"), ("polite", "yes")]).unwrap();
+        let shop: Shop =
+            read(&[("url", "http://x"), ("pages", "3"), ("tags", "a, b"), ("depth", "shallow"), ("polite", "yes")]).unwrap();
         assert_eq!(shop.pages, Some(3));
         assert_eq!(shop.tags, ["a", "b"]);
         assert_eq!(shop.depth, Depth::Shallow);

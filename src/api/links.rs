@@ -39,12 +39,7 @@ pub fn base_url(page: &Page, document: &Url) -> Url {
 #[must_use]
 pub fn extract_links(page: &Page, document: &Url) -> Vec<Link> {
     let base = base_url(page, document);
-    first_of_each(
-        page.css("a[href], area[href]")
-            .elements()
-            .filter_map(|element| link(element, &base))
-            .collect(),
-    )
+    first_of_each(page.css("a[href], area[href]").elements().filter_map(|element| link(element, &base)).collect())
 }
 
 /// The links of a page that a filter lets pass.
@@ -55,9 +50,7 @@ pub fn links_with(page: &Page, document: &Url, filter: &LinkFilter) -> Vec<Link>
         Some(regions) => page.css(regions).css("a[href], area[href]"),
         None => page.css("a[href], area[href]"),
     };
-    let links = anchors
-        .elements()
-        .filter_map(|element| link(element, &base));
+    let links = anchors.elements().filter_map(|element| link(element, &base));
     first_of_each(links.filter(|link| filter.allows(&link.url)).collect())
 }
 
@@ -94,10 +87,7 @@ impl LinkFilter {
             deny: Vec::new(),
             allow_domains: Vec::new(),
             deny_domains: Vec::new(),
-            deny_extensions: IGNORED_EXTENSIONS
-                .iter()
-                .map(|&extension| extension.to_owned())
-                .collect(),
+            deny_extensions: IGNORED_EXTENSIONS.iter().map(|&extension| extension.to_owned()).collect(),
             restrict_css: None,
         }
     }
@@ -136,16 +126,8 @@ impl LinkFilter {
 
     /// Replaces the file extensions left out (`pdf`, `tar.gz`; with or without a dot in front). Only the path counts.
     #[must_use]
-    pub fn deny_extensions<I: IntoIterator<Item = S>, S: AsRef<str>>(
-        mut self,
-        extensions: I,
-    ) -> Self {
-        let normal = |extension: S| {
-            extension
-                .as_ref()
-                .trim_start_matches('.')
-                .to_ascii_lowercase()
-        };
+    pub fn deny_extensions<I: IntoIterator<Item = S>, S: AsRef<str>>(mut self, extensions: I) -> Self {
+        let normal = |extension: S| extension.as_ref().trim_start_matches('.').to_ascii_lowercase();
         self.deny_extensions = extensions.into_iter().map(normal).collect();
         self
     }
@@ -167,8 +149,7 @@ impl LinkFilter {
     #[must_use]
     pub fn allows(&self, url: &Url) -> bool {
         let text = url.as_str();
-        let in_domain =
-            |domains: &[String]| domains.iter().any(|domain| host_in_domain(url, domain));
+        let in_domain = |domains: &[String]| domains.iter().any(|domain| host_in_domain(url, domain));
         (self.allow.is_empty() || self.allow.iter().any(|pattern| pattern.is_match(text)))
             && !self.deny.iter().any(|pattern| pattern.is_match(text))
             && (self.allow_domains.is_empty() || in_domain(&self.allow_domains))
@@ -189,9 +170,7 @@ impl LinkFilter {
                         .len()
                         .checked_sub(denied.len())
                         .and_then(|at| file.split_at_checked(at))
-                        .is_some_and(|(stem, end)| {
-                            stem.ends_with('.') && end.eq_ignore_ascii_case(denied)
-                        }))
+                        .is_some_and(|(stem, end)| stem.ends_with('.') && end.eq_ignore_ascii_case(denied)))
         })
     }
 }
@@ -199,17 +178,15 @@ impl LinkFilter {
 /// Extensions of files that hold no links: images, sound, film, office documents, archives, programs, fonts, styles.
 pub const IGNORED_EXTENSIONS: &[&str] = &[
     // images
-    "mng", "pct", "bmp", "gif", "jpg", "jpeg", "png", "pst", "psp", "tif", "tiff", "ai", "drw",
-    "dxf", "eps", "ps", "svg", "cdr", "ico", "webp", "avif", "heic", "psd", // sound
-    "mp3", "wma", "ogg", "oga", "wav", "ra", "aac", "mid", "au", "aiff", "flac", "m4a",
-    "opus", // film
-    "3gp", "asf", "asx", "avi", "mov", "mp4", "mpg", "mpeg", "qt", "rm", "swf", "wmv", "m4v",
-    "flv", "webm", "mkv", "ogv", // documents
-    "xls", "xlsm", "xlsx", "xltm", "xltx", "potm", "potx", "ppt", "pptm", "pptx", "pps", "doc",
-    "docb", "docm", "docx", "dotm", "dotx", "odt", "ods", "odg", "odp", "pdf", "rtf", "epub",
-    "mobi", // archives and disk images
-    "7z", "7zip", "bz2", "rar", "tar", "tar.gz", "tgz", "gz", "xz", "zst", "zip", "jar", "cab",
-    "iso", "dmg", "img", // programs and packages
+    "mng", "pct", "bmp", "gif", "jpg", "jpeg", "png", "pst", "psp", "tif", "tiff", "ai", "drw", "dxf", "eps", "ps", "svg", "cdr",
+    "ico", "webp", "avif", "heic", "psd", // sound
+    "mp3", "wma", "ogg", "oga", "wav", "ra", "aac", "mid", "au", "aiff", "flac", "m4a", "opus", // film
+    "3gp", "asf", "asx", "avi", "mov", "mp4", "mpg", "mpeg", "qt", "rm", "swf", "wmv", "m4v", "flv", "webm", "mkv",
+    "ogv", // documents
+    "xls", "xlsm", "xlsx", "xltm", "xltx", "potm", "potx", "ppt", "pptm", "pptx", "pps", "doc", "docb", "docm", "docx", "dotm",
+    "dotx", "odt", "ods", "odg", "odp", "pdf", "rtf", "epub", "mobi", // archives and disk images
+    "7z", "7zip", "bz2", "rar", "tar", "tar.gz", "tgz", "gz", "xz", "zst", "zip", "jar", "cab", "iso", "dmg",
+    "img", // programs and packages
     "apk", "ipa", "bin", "exe", "msi", "msu", "deb", "rpm", // styles, scripts, fonts
     "css", "js", "woff", "woff2", "ttf", "otf", "eot",
 ];
@@ -217,14 +194,9 @@ pub const IGNORED_EXTENSIONS: &[&str] = &[
 fn link(element: ElementRef<'_>, base: &Url) -> Option<Link> {
     let url = base.join(element.attr("href")?).ok().filter(is_web)?;
     let nofollow = element.attr("rel").is_some_and(|rel| {
-        rel.split(|c: char| c.is_ascii_whitespace() || c == ',')
-            .any(|word| word.eq_ignore_ascii_case("nofollow"))
+        rel.split(|c: char| c.is_ascii_whitespace() || c == ',').any(|word| word.eq_ignore_ascii_case("nofollow"))
     });
-    Some(Link {
-        url,
-        text: link_text(element),
-        nofollow,
-    })
+    Some(Link { url, text: link_text(element), nofollow })
 }
 
 /// Anchors can be made to nest (`<a><object><a>`), so the text of one is bounded: else all of them together could be
@@ -233,17 +205,10 @@ fn link_text(element: ElementRef<'_>) -> String {
     const MAX_NODES: usize = 1000;
     const MAX_BYTES: usize = 2048;
     let mut text = String::new();
-    for part in element
-        .descendants()
-        .take(MAX_NODES)
-        .filter_map(|node| node.value().as_text())
-    {
+    for part in element.descendants().take(MAX_NODES).filter_map(|node| node.value().as_text()) {
         let room = MAX_BYTES - text.len();
         if part.len() > room {
-            let end = (0..=room)
-                .rev()
-                .find(|end| part.is_char_boundary(*end))
-                .unwrap_or(0);
+            let end = (0..=room).rev().find(|end| part.is_char_boundary(*end)).unwrap_or(0);
             text.push_str(part.get(..end).unwrap_or_default());
             break;
         }
@@ -254,10 +219,7 @@ fn link_text(element: ElementRef<'_>) -> String {
 
 fn first_of_each(mut links: Vec<Link>) -> Vec<Link> {
     let mut seen = HashSet::with_capacity(links.len());
-    let kept: Vec<bool> = links
-        .iter()
-        .map(|link| seen.insert(link.url.as_str()))
-        .collect();
+    let kept: Vec<bool> = links.iter().map(|link| seen.insert(link.url.as_str())).collect();
     let mut kept = kept.into_iter();
     links.retain(|_| kept.next().unwrap_or(true));
     links
@@ -278,10 +240,7 @@ fn normal_domain(domain: &str) -> String {
 
 fn host_in_domain(url: &Url, domain: &str) -> bool {
     let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-    host == domain
-        || host
-            .strip_suffix(domain)
-            .is_some_and(|rest| rest.ends_with('.'))
+    host == domain || host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
 }
 
 #[cfg(test)]

@@ -40,7 +40,9 @@ pub enum OutError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// The callback holds too much that is not committed.
-    #[error("a callback may hold at most {limit} requests and items (CALLBACK_MAX_EFFECTS); commit them with `out.flush().await` or push with `out.send(request).await`")]
+    #[error(
+        "a callback may hold at most {limit} requests and items (CALLBACK_MAX_EFFECTS); commit them with `out.flush().await` or push with `out.send(request).await`"
+    )]
     TooMany {
         /// The limit.
         limit: usize,
@@ -138,10 +140,12 @@ impl<S: Spider> Out<S> {
         let mut added = 0;
         let selection = response.css(selector);
         for href in super::links::hrefs(&selection) {
-            match response.join(&href) {
+            match response.join(href) {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => {
                     let step = step(&url);
-                    let pushed = Request::to_url(url, &step).map_err(OutError::from).and_then(|request| self.core.push(request).map(|_| ()));
+                    let pushed = Request::to_url(url, &step)
+                        .map_err(OutError::from)
+                        .and_then(|request| self.core.push(request).map(|_| ()));
                     match pushed {
                         Ok(()) => added += 1,
                         Err(error) => self.core.refuse(error),
@@ -255,7 +259,11 @@ impl OutCore {
                 if non_finite > 0 {
                     self.context.stats().add("item_nonfinite_count", i64::from(non_finite));
                 }
-                if text.starts_with('{') { ItemText::Object(text) } else { ItemText::Broken(format!("an item must serialise to a JSON object, this one is {}", kind_of(&text))) }
+                if text.starts_with('{') {
+                    ItemText::Object(text)
+                } else {
+                    ItemText::Broken(format!("an item must serialise to a JSON object, this one is {}", kind_of(&text)))
+                }
             }
             Err(error) => ItemText::Broken(error.to_string()),
         };
@@ -310,7 +318,10 @@ impl OutCore {
 
 impl<S: Spider> fmt::Debug for Out<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Out").field("requests", &self.core.requests.len()).field("items", &self.core.items.len()).finish_non_exhaustive()
+        f.debug_struct("Out")
+            .field("requests", &self.core.requests.len())
+            .field("items", &self.core.items.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -323,4 +334,3 @@ fn kind_of(text: &str) -> &'static str {
         _ => "a number",
     }
 }
-

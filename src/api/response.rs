@@ -48,7 +48,16 @@ pub struct JsonError {
 
 impl Response {
     pub(crate) fn new(job: Arc<Job>, reply: Arc<Reply>, latency: Duration, marks: Rc<RefCell<Marks>>) -> Self {
-        Self(Rc::new(Inner { job, reply, latency, marks, text: OnceCell::new(), page: OnceCell::new(), base: OnceCell::new(), pattern_errors: RefCell::default() }))
+        Self(Rc::new(Inner {
+            job,
+            reply,
+            latency,
+            marks,
+            text: OnceCell::new(),
+            page: OnceCell::new(),
+            base: OnceCell::new(),
+            pattern_errors: RefCell::default(),
+        }))
     }
 
     /// The URL that answered: the last one of a redirect chain.
@@ -213,10 +222,6 @@ impl Response {
         self.0.page.get_or_init(|| Page::parse(self.text()))
     }
 
-    pub(crate) fn job(&self) -> &Arc<Job> {
-        &self.0.job
-    }
-
     /// Selector errors of calls that cannot return one.
     pub(crate) fn take_selector_errors(&self) -> Vec<SelectorError> {
         let mut errors = self.0.pattern_errors.take();
@@ -245,6 +250,9 @@ impl Response {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Response").field("status", &self.status().as_u16()).field("url", &self.url().as_str()).finish_non_exhaustive()
+        f.debug_struct("Response")
+            .field("status", &self.status().as_u16())
+            .field("url", &self.url().as_str())
+            .finish_non_exhaustive()
     }
 }

@@ -48,10 +48,7 @@ impl Page {
     /// Builds the tree of an HTML document the way a browser without scripting does; any text is a document.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self {
-            html: Html::parse_document(text),
-            errors: RefCell::default(),
-        }
+        Self { html: Html::parse_document(text), errors: RefCell::default() }
     }
 
     /// Selects by CSS over the whole document; see [`Selection::css`] for the extensions and for bad selectors.
@@ -71,9 +68,7 @@ impl Page {
     /// The document element (`html`) as a selection of one node.
     #[must_use]
     pub fn root(&self) -> Selection<'_> {
-        let state = self
-            .root_element()
-            .map_or(State::None, |root| State::One(Hit::Element(root)));
+        let state = self.root_element().map_or(State::None, |root| State::One(Hit::Element(root)));
         Selection { page: self, state }
     }
 
@@ -109,9 +104,7 @@ pub(crate) fn matches(text: &str, pattern: &str, most: usize) -> Result<Vec<Stri
 
 impl fmt::Debug for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Page")
-            .field("errors", &self.errors.borrow().len())
-            .finish_non_exhaustive()
+        f.debug_struct("Page").field("errors", &self.errors.borrow().len()).finish_non_exhaustive()
     }
 }
 
@@ -233,18 +226,12 @@ impl<'p> Selection<'p> {
     #[must_use]
     pub fn first(&self) -> Selection<'p> {
         let state = self.first_hit().map_or(State::None, State::One);
-        Selection {
-            page: self.page,
-            state,
-        }
+        Selection { page: self.page, state }
     }
 
     /// Each node as a selection of its own.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Selection<'p>> + '_ {
-        self.hits().iter().map(|hit| Selection {
-            page: self.page,
-            state: State::One(*hit),
-        })
+        self.hits().iter().map(|hit| Selection { page: self.page, state: State::One(*hit) })
     }
 
     /// Matches a regular expression against every node's text (as [`Selection::get`] gives it, with `&gt;`, `&quot;` and
@@ -286,9 +273,7 @@ impl<'p> Selection<'p> {
 
     /// The string behind each node, without allocation: text, attribute value, or the named attribute of an element.
     pub(crate) fn strings<'s>(&'s self, attribute: &'s str) -> impl Iterator<Item = &'p str> + 's {
-        self.hits()
-            .iter()
-            .filter_map(move |hit| hit.as_str(attribute))
+        self.hits().iter().filter_map(move |hit| hit.as_str(attribute))
     }
 
     pub(crate) fn elements(&self) -> impl Iterator<Item = ElementRef<'p>> + '_ {
@@ -303,10 +288,7 @@ impl<'p> Selection<'p> {
             Ok(compiled) => self.query(compiled, reach),
             Err(error) => {
                 self.page.record(error);
-                Selection {
-                    page: self.page,
-                    state: State::None,
-                }
+                Selection { page: self.page, state: State::None }
             }
         }
     }
@@ -323,16 +305,8 @@ impl<'p> Selection<'p> {
             State::One(_) => Roots::Many(Vec::new()),
             State::Query(_) => Roots::Many(self.elements().collect()),
         };
-        let query = Query {
-            roots,
-            reach,
-            compiled,
-            hits: OnceCell::new(),
-        };
-        Selection {
-            page: self.page,
-            state: State::Query(query),
-        }
+        let query = Query { roots, reach, compiled, hits: OnceCell::new() };
+        Selection { page: self.page, state: State::Query(query) }
     }
 
     fn pattern(&self, pattern: &str) -> Option<Rc<regex::Regex>> {
@@ -360,9 +334,7 @@ impl<'p> Selection<'p> {
         match &self.state {
             State::None => &[],
             State::One(hit) => std::slice::from_ref(hit),
-            State::Query(query) => query
-                .hits
-                .get_or_init(|| matching::all(&query.roots, query.compiled.groups(query.reach))),
+            State::Query(query) => query.hits.get_or_init(|| matching::all(&query.roots, query.compiled.groups(query.reach))),
         }
     }
 }
@@ -387,9 +359,7 @@ impl<'p> IntoIterator for Selection<'p> {
 
 impl fmt::Debug for Selection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.hits().iter().map(|hit| hit.to_text()))
-            .finish()
+        f.debug_list().entries(self.hits().iter().map(|hit| hit.to_text())).finish()
     }
 }
 
@@ -423,18 +393,8 @@ pub struct SelectorError {
 }
 
 impl SelectorError {
-    pub(crate) fn new(
-        kind: SelectorKind,
-        text: &str,
-        position: usize,
-        reason: impl Into<String>,
-    ) -> Self {
-        Self {
-            kind,
-            text: text.to_owned(),
-            position,
-            reason: reason.into(),
-        }
+    pub(crate) fn new(kind: SelectorKind, text: &str, position: usize, reason: impl Into<String>) -> Self {
+        Self { kind, text: text.to_owned(), position, reason: reason.into() }
     }
 
     /// What was to be compiled.

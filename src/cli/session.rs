@@ -111,7 +111,8 @@ impl Session {
     }
 }
 
-/// The job's id: the argument beats the setting; without either a new UUID, sortable by time.
+/// The job's id: the argument beats the setting; without either that of the `JOBDIR`, else a new UUID, sortable
+/// by time.
 fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliError> {
     match (argument, &settings.job_id) {
         (Some(text), _) if text.is_empty() => {
@@ -120,7 +121,10 @@ fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliErr
         (Some(text), _) => Ok(JobId::Text(text)),
         (None, Some(JobIdValue::Text(text))) => Ok(JobId::Text(text.clone())),
         (None, Some(JobIdValue::Int(number))) => Ok(JobId::Number(*number)),
-        (None, None) => Ok(JobId::Text(uuid::Uuid::now_v7().to_string())),
+        (None, None) => {
+            let card = settings.jobdir.as_deref().map(crate::run::jobdir::read).transpose().map_err(CliError::usage)?.flatten();
+            Ok(card.map_or_else(|| JobId::Text(uuid::Uuid::now_v7().to_string()), |card| card.job_id))
+        }
     }
 }
 

@@ -38,14 +38,17 @@ pub(crate) fn summary(report: &Report) -> String {
     for error in &ended.delivery.feed_errors {
         rows.add("feed lost", error);
     }
-    rows.add("job store", &report.store.display().to_string());
-    rows.add("", &format!("sqlite3 {} {}", shell(&report.store.display().to_string()), shell(&query(&report.job_id))));
+    let store = report.store.display().to_string();
+    let ask = |query: &str| format!("sqlite3 {} {}", shell(&store), shell(query));
+    rows.add("job store", &store);
+    rows.add("", &ask(&query(&report.job_id, "record FROM items")));
     for (reason, times, example) in ended.failures.iter().take(REASONS) {
         let example = if example.is_empty() { String::new() } else { format!(", for example {example}") };
         rows.add("failed", &format!("{} × {reason}{example}", grouped(*times)));
     }
     if let Some(more) = ended.failures.len().checked_sub(REASONS).filter(|more| *more > 0) {
-        rows.add("failed", &format!("{more} more reasons: sqlite3 … \"SELECT url, error FROM requests WHERE NOT success\""));
+        let failed = format!("{} AND NOT success", query(&report.job_id, "url, error FROM requests"));
+        rows.add("failed", &format!("{more} more reasons: {}", ask(&failed)));
     }
     for imbalance in &ended.imbalances {
         rows.add("wrong", imbalance);
@@ -128,8 +131,8 @@ fn count(stats: &Map<String, Value>, name: &str) -> Option<u64> {
     stats.get(name).and_then(Value::as_u64)
 }
 
-fn query(job_id: &str) -> String {
-    format!("SELECT record FROM items WHERE job_id = '{}'", job_id.replace('\'', "''"))
+fn query(job_id: &str, what: &str) -> String {
+    format!("SELECT {what} WHERE job_id = '{}'", job_id.replace('\'', "''"))
 }
 
 /// As one word of a shell command.
@@ -246,7 +249,10 @@ mod tests {
         many.ended.failures = (0..7).map(|n| (format!("reason {n}"), 7 - n, String::new())).collect();
         let text = summary(&many);
         assert!(text.contains("failed     3 × reason 4\n") && !text.contains("reason 5"), "{text}");
-        assert!(text.contains("2 more reasons"), "{text}");
+        assert!(
+            text.contains("2 more reasons: sqlite3 .dragline/jobs.db \"SELECT url, error FROM requests WHERE job_id = '0199' AND NOT success\""),
+            "{text}"
+        );
     }
 
     #[test]
@@ -263,7 +269,7 @@ mod tests {
         for (word, quoted) in [("a/b.db", "a/b.db"), ("a b", "\"a b\""), ("a'$b", r"'a'\''$b'"), ("", "\"\"")] {
             assert_eq!(shell(word), quoted);
         }
-        assert_eq!(query("o'x"), "SELECT record FROM items WHERE job_id = 'o''x'");
+        assert_eq!(query("o'x", "record FROM items"), "SELECT record FROM items WHERE job_id = 'o''x'");
     }
 
     #[test]

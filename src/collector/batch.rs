@@ -83,13 +83,7 @@ impl Batch {
                 body.push(kind, text);
             }
         }
-        Ok(Self {
-            id: cut.id,
-            job: job.clone(),
-            range: cut.range,
-            counts,
-            body: body.finish(job),
-        })
+        Ok(Self { id: cut.id, job: job.clone(), range: cut.range, counts, body: body.finish(job) })
     }
 
     /// Whether there is no record in it: all of them were lost to damage.
@@ -116,13 +110,7 @@ impl CutBatch {
     #[must_use]
     pub fn into_batch(self, job: &JobId) -> Option<Batch> {
         let body = self.kept?;
-        Some(Batch {
-            id: self.cut.id,
-            job: job.clone(),
-            range: self.cut.range,
-            counts: self.counts,
-            body: body.finish(job),
-        })
+        Some(Batch { id: self.cut.id, job: job.clone(), range: self.cut.range, counts: self.counts, body: body.finish(job) })
     }
 }
 
@@ -151,12 +139,7 @@ impl Batcher {
     /// A batcher for the record log with the given id.
     #[must_use]
     pub fn new(job: JobId, log_id: u64, limits: BatchLimits) -> Self {
-        Self {
-            job,
-            log_id,
-            limits,
-            open: None,
-        }
+        Self { job, log_id, limits, open: None }
     }
 
     /// Takes the entry with the given number; the numbers rise. Pushes what became full: none, one or two batches.
@@ -166,19 +149,12 @@ impl Batcher {
         };
         // The separator counts too.
         let bytes = text.len() as u64 + 2;
-        if self
-            .open
-            .as_ref()
-            .is_some_and(|open| open.bytes + bytes > self.limits.max_bytes)
-        {
+        if self.open.as_ref().is_some_and(|open| open.bytes + bytes > self.limits.max_bytes) {
             full.extend(self.cut(false));
         }
         let empty = ENVELOPE_BYTES + self.job.to_json().len() as u64;
         let open = self.open.get_or_insert_with(|| Open {
-            range: SeqRange {
-                first: seq,
-                last: seq,
-            },
+            range: SeqRange { first: seq, last: seq },
             counts: Counts::default(),
             bytes: empty,
             kept: Some(BodyBuilder::new()),
@@ -226,18 +202,13 @@ impl Batcher {
     /// What the open batch holds.
     #[must_use]
     pub fn open_counts(&self) -> Counts {
-        self.open
-            .as_ref()
-            .map_or_else(Counts::default, |open| open.counts)
+        self.open.as_ref().map_or_else(Counts::default, |open| open.counts)
     }
 
     fn cut(&mut self, closing: bool) -> Option<CutBatch> {
         let open = self.open.take()?;
         Some(CutBatch {
-            cut: Cut {
-                id: BatchId::of(&self.job, self.log_id, open.range.first),
-                range: open.range,
-            },
+            cut: Cut { id: BatchId::of(&self.job, self.log_id, open.range.first), range: open.range },
             counts: open.counts,
             closing,
             kept: open.kept,
@@ -257,11 +228,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn batcher(size: u64, max_bytes: u64) -> Batcher {
-        let limits = BatchLimits {
-            size,
-            max_bytes,
-            flush_after: 10 * SECOND,
-        };
+        let limits = BatchLimits { size, max_bytes, flush_after: 10 * SECOND };
         Batcher::new(JobId::from(7), 1, limits)
     }
 
@@ -270,11 +237,7 @@ mod tests {
     }
 
     fn end() -> Entry<'static> {
-        Entry::End(End {
-            request: 1,
-            attempt: 1,
-            outcome: 0,
-        })
+        Entry::End(End { request: 1, attempt: 1, outcome: 0 })
     }
 
     fn feed(batcher: &mut Batcher, entries: &[Entry<'_>], now: Instant) -> Vec<CutBatch> {
@@ -288,41 +251,18 @@ mod tests {
     #[test]
     fn requests_and_logs_fill_a_batch_as_items_do_and_ends_do_not() {
         let mut batcher = batcher(3, 1 << 20);
-        let entries = [
-            Entry::Request("{}".into()),
-            end(),
-            Entry::Log("{}".into()),
-            end(),
-            item(1),
-            item(2),
-        ];
+        let entries = [Entry::Request("{}".into()), end(), Entry::Log("{}".into()), end(), item(1), item(2)];
         let full = feed(&mut batcher, &entries, Instant::now());
         assert_eq!(full.len(), 1);
         assert_eq!(full[0].cut.range, SeqRange { first: 1, last: 5 });
-        assert_eq!(
-            full[0].counts,
-            Counts {
-                requests: 1,
-                items: 1,
-                logs: 1,
-                stats: 0
-            }
-        );
+        assert_eq!(full[0].counts, Counts { requests: 1, items: 1, logs: 1, stats: 0 });
         assert_eq!(batcher.open_counts().items, 1);
     }
 
     #[test]
     fn a_size_of_one_or_nothing_cuts_at_every_record() {
         for size in [0, 1] {
-            assert_eq!(
-                feed(
-                    &mut batcher(size, 1 << 20),
-                    &[item(1), item(2)],
-                    Instant::now()
-                )
-                .len(),
-                2
-            );
+            assert_eq!(feed(&mut batcher(size, 1 << 20), &[item(1), item(2)], Instant::now()).len(), 2);
         }
     }
 
@@ -356,15 +296,8 @@ mod tests {
     #[test]
     fn a_record_above_the_byte_limit_travels_alone_and_is_not_kept() {
         let mut batcher = batcher(50, 200);
-        let full = feed(
-            &mut batcher,
-            &[item(1), Entry::Item("9".repeat(300).into()), item(2)],
-            Instant::now(),
-        );
-        let ranges: Vec<_> = full
-            .iter()
-            .map(|b| (b.cut.range.first, b.cut.range.last))
-            .collect();
+        let full = feed(&mut batcher, &[item(1), Entry::Item("9".repeat(300).into()), item(2)], Instant::now());
+        let ranges: Vec<_> = full.iter().map(|b| (b.cut.range.first, b.cut.range.last)).collect();
         assert_eq!(ranges, [(1, 1), (2, 2)]);
         assert!(full[0].clone().into_batch(&JobId::from(7)).is_some());
         assert!(full[1].clone().into_batch(&JobId::from(7)).is_none());
@@ -380,14 +313,7 @@ mod tests {
             BatchId::of(&JobId::from("7"), 1, 10),
             BatchId::of(&job, 2, 10),
             BatchId::of(&job, 1, 11),
-            BatchId::of_part(
-                &job,
-                1,
-                SeqRange {
-                    first: 10,
-                    last: 10,
-                },
-            ),
+            BatchId::of_part(&job, 1, SeqRange { first: 10, last: 10 }),
         ] {
             assert_ne!(id, other);
         }

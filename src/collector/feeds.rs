@@ -32,15 +32,7 @@ struct Open {
 
 impl FeedSet {
     pub(super) fn new(feeds: Vec<(String, Box<dyn Feed>)>) -> Self {
-        let open = |(name, feed)| Open {
-            name,
-            feed: Some(feed),
-            done: false,
-            calling: false,
-            panics: 0,
-            missed: 0,
-            error: None,
-        };
+        let open = |(name, feed)| Open { name, feed: Some(feed), done: false, calling: false, panics: 0, missed: 0, error: None };
         Self { feeds: feeds.into_iter().map(open).collect(), ..Self::default() }
     }
 

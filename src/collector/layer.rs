@@ -20,11 +20,7 @@ use crate::apcloudy::{LogLevel, LogRecord};
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// Targets whose events never become records, with everything below them.
-const OWN_TARGETS: [&str; 3] = [
-    "dragline::collector",
-    "dragline::courier",
-    "dragline::apcloudy",
-];
+const OWN_TARGETS: [&str; 3] = ["dragline::collector", "dragline::courier", "dragline::apcloudy"];
 
 /// The level from which on events become records: the higher of INFO and `LOG_LEVEL`. Can be changed at any time.
 #[derive(Debug)]
@@ -39,8 +35,7 @@ impl LiveLevel {
 
     /// Follows a change of `LOG_LEVEL`.
     pub fn set(&self, level: LogLevel) {
-        self.0
-            .store(level.max(LogLevel::Info) as u8, Ordering::Relaxed);
+        self.0.store(level.max(LogLevel::Info) as u8, Ordering::Relaxed);
     }
 
     fn takes(&self, level: LogLevel) -> bool {
@@ -79,32 +74,19 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         let metadata = event.metadata();
         let level = level_of(*metadata.level());
         // An error may turn out to be critical, the only level its metadata cannot tell.
-        let possible = if level == LogLevel::Error {
-            LogLevel::Critical
-        } else {
-            level
-        };
+        let possible = if level == LogLevel::Error { LogLevel::Critical } else { level };
         if !self.level.takes(possible) || is_own(metadata.target()) {
             return;
         }
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let level = if fields.critical && level == LogLevel::Error {
-            LogLevel::Critical
-        } else {
-            level
-        };
+        let level = if fields.critical && level == LogLevel::Error { LogLevel::Critical } else { level };
         if !self.level.takes(level) {
             return;
         }
         let mut message = fields.message;
         message.push_str(&fields.rest);
-        let mut record = LogRecord::new(
-            (self.now)(),
-            level,
-            metadata.target().replace("::", "."),
-            shorten(message),
-        );
+        let mut record = LogRecord::new((self.now)(), level, metadata.target().replace("::", "."), shorten(message));
         record.exception = fields.exception.map(shorten);
         self.ring.push(record);
     }
@@ -120,10 +102,7 @@ fn level_of(level: Level) -> LogLevel {
 }
 
 fn is_own(target: &str) -> bool {
-    OWN_TARGETS
-        .iter()
-        .filter_map(|own| target.strip_prefix(own))
-        .any(|rest| rest.is_empty() || rest.starts_with("::"))
+    OWN_TARGETS.iter().filter_map(|own| target.strip_prefix(own)).any(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
 fn shorten(mut text: String) -> String {
@@ -137,9 +116,7 @@ fn shorten(mut text: String) -> String {
 }
 
 fn since_epoch() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 #[derive(Default)]
@@ -209,10 +186,7 @@ mod tests {
     }
 
     fn messages(records: &[LogRecord]) -> Vec<(&str, &str)> {
-        records
-            .iter()
-            .map(|r| (r.level.as_ref(), r.message.as_str()))
-            .collect()
+        records.iter().map(|r| (r.level.as_ref(), r.message.as_str())).collect()
     }
 
     #[test]
@@ -243,15 +217,7 @@ mod tests {
             tracing::debug!(target: "shop", "d");
             tracing::info!(target: "shop", "i");
         });
-        assert_eq!(
-            messages(&records),
-            [
-                ("INFO", "i"),
-                ("ERROR", "e"),
-                ("CRITICAL", "c"),
-                ("INFO", "i")
-            ]
-        );
+        assert_eq!(messages(&records), [("INFO", "i"), ("ERROR", "e"), ("CRITICAL", "c"), ("INFO", "i")]);
     }
 
     #[test]
@@ -277,10 +243,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_too_long_is_cut_and_says_so() {
-        let records = collect(
-            LogLevel::Info,
-            |_| tracing::info!(target: "shop", "{}", "é".repeat(MAX_TEXT_BYTES)),
-        );
+        let records = collect(LogLevel::Info, |_| tracing::info!(target: "shop", "{}", "é".repeat(MAX_TEXT_BYTES)));
         let message = &records[0].message;
         assert!(message.len() < MAX_TEXT_BYTES + 40);
         assert!(message.ends_with(&format!("… ({MAX_TEXT_BYTES} bytes cut)")));

@@ -26,10 +26,7 @@ impl LogRing {
     /// A ring for at most `bound` records.
     #[must_use]
     pub fn new(bound: usize) -> Self {
-        Self {
-            bound,
-            state: Mutex::default(),
-        }
+        Self { bound, state: Mutex::default() }
     }
 
     /// Adds a record and gives it the next index; a full ring drops it and counts. An index is only used for a

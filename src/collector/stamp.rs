@@ -152,11 +152,16 @@ mod tests {
     }
 
     fn any_value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), r#"[a"\\,:{}\[\]_ts ]{0,8}"#.prop_map(Value::from)];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            r#"[a"\\,:{}\[\]_ts ]{0,8}"#.prop_map(Value::from)
+        ];
         leaf.prop_recursive(3, 12, 4, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-                prop::collection::vec((r#"_ts|a|"_ts"|b"#, inner), 0..4).prop_map(|fields| Value::Object(fields.into_iter().collect())),
+                prop::collection::vec((r#"_ts|a|"_ts"|b"#, inner), 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
             ]
         })
     }

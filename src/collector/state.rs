@@ -19,7 +19,7 @@ use super::closing::{Close, Phase};
 use super::config::{CollectorConfig, Ends, Tidy};
 use super::feeds::FeedSet;
 use super::hold::{Hold, Trouble};
-use super::log::{End, Entry, LogError, Recovered, RecordLog};
+use super::log::{End, Entry, LogError, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::{Closed, Fact, Group};
 use super::outbox::{Origin, Outbox};
@@ -27,8 +27,8 @@ use super::outcome;
 use super::stamp::stamp_into;
 use super::written::Written;
 use crate::actor::{Link, Slot};
-use crate::api::stats::Stats;
 use crate::apcloudy::{JobId, LogRecord};
+use crate::api::stats::Stats;
 use crate::courier::message::{Order, Settled};
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::RequestId;
@@ -292,9 +292,9 @@ impl CollectorState {
         }
         entries.extend(group.records.iter().map(|text| Entry::Request(text.as_str().into())));
         let end = group.end.filter(|_| self.config.ends == Ends::Journaled);
-        entries.extend(end.map(|end| {
-            Entry::End(End { request: end.request.0, attempt: end.attempt, outcome: outcome::code(end.outcome) })
-        }));
+        entries.extend(
+            end.map(|end| Entry::End(End { request: end.request.0, attempt: end.attempt, outcome: outcome::code(end.outcome) })),
+        );
         let result = self.append(&entries, now);
         drop(entries);
         self.texts = texts;
@@ -450,7 +450,8 @@ impl CollectorState {
         let sync = synced.then(|| self.last_sync.map(|last| last + self.config.sync_every)).flatten();
         let held = self.hold.due();
         // While the disk refuses, only its next try matters.
-        let usual = if self.hold.is_held() { None } else { [sync, self.batcher.due(), Some(self.next_ring)].into_iter().flatten().min() };
+        let usual =
+            if self.hold.is_held() { None } else { [sync, self.batcher.due(), Some(self.next_ring)].into_iter().flatten().min() };
         [usual, held, self.phase.due()].into_iter().flatten().min()
     }
 

@@ -64,7 +64,9 @@ impl ConfigCenter {
         let path = &self.parts.path;
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
-            Err(error) => return self.complain(format!("{}: cannot be read: {error}; the settings stay as they are", path.display())),
+            Err(error) => {
+                return self.complain(format!("{}: cannot be read: {error}; the settings stay as they are", path.display()));
+            }
         };
         let layers = self.parts.layers.with_file(path, &text);
         let newer = match layers.resolve() {

@@ -229,7 +229,12 @@ impl CourierState {
         self.retry_at = Some(now + wait);
         if self.reminded.is_none_or(|at| now.duration_since(at) >= REMIND) {
             self.reminded = Some(now);
-            tracing::warn!(why, failures = self.backoff.failures(), wait_ms = wait.as_millis(), "the sink takes nothing: trying again");
+            tracing::warn!(
+                why,
+                failures = self.backoff.failures(),
+                wait_ms = wait.as_millis(),
+                "the sink takes nothing: trying again"
+            );
         }
     }
 

@@ -79,18 +79,11 @@ impl MemorySink {
     #[must_use]
     pub fn bodies(&self) -> Vec<String> {
         let state = self.lock();
-        state
-            .order
-            .iter()
-            .filter_map(|id| state.bodies.get(id).cloned())
-            .collect()
+        state.order.iter().filter_map(|id| state.bodies.get(id).cloned()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -99,19 +92,13 @@ impl Webhook for MemorySink {
         let mut state = self.lock();
         state.calls += 1;
         while state.blocked {
-            state = self
-                .shared
-                .released
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.released.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if let Some(error) = state.script.pop_front() {
             return Err(error);
         }
         if state.rejected.contains(&batch.id) {
-            return Err(SinkError::Reject {
-                why: "scripted".to_owned(),
-            });
+            return Err(SinkError::Reject { why: "scripted".to_owned() });
         }
         let known = state.bodies.insert(batch.id, batch.body.clone()).is_some();
         if !known {
@@ -119,16 +106,9 @@ impl Webhook for MemorySink {
         }
         if state.lost_answers > 0 {
             state.lost_answers -= 1;
-            return Err(SinkError::Retry {
-                after: None,
-                why: "the answer got lost".to_owned(),
-            });
+            return Err(SinkError::Retry { after: None, why: "the answer got lost".to_owned() });
         }
-        Ok(if known {
-            Delivery::AlreadyHad
-        } else {
-            Delivery::Delivered
-        })
+        Ok(if known { Delivery::AlreadyHad } else { Delivery::Delivered })
     }
 }
 
@@ -148,24 +128,15 @@ mod tests {
         assert_eq!(sink.deliver(&batch(1, 1)), Ok(Delivery::Delivered));
         assert_eq!(control.calls(), 0, "two sinks share nothing");
         let control = sink.clone();
-        let down = SinkError::Retry {
-            after: Some(Duration::from_secs(1)),
-            why: "503".into(),
-        };
+        let down = SinkError::Retry { after: Some(Duration::from_secs(1)), why: "503".into() };
         control.fail(2, down.clone());
         control.reject(batch(1, 3).id);
         control.lose_answers(1);
         assert_eq!(sink.deliver(&batch(1, 2)), Err(down.clone()));
         assert_eq!(sink.deliver(&batch(1, 2)), Err(down));
-        assert!(matches!(
-            sink.deliver(&batch(1, 2)),
-            Err(SinkError::Retry { after: None, .. })
-        ));
+        assert!(matches!(sink.deliver(&batch(1, 2)), Err(SinkError::Retry { after: None, .. })));
         assert_eq!(sink.deliver(&batch(1, 2)), Ok(Delivery::AlreadyHad));
-        assert!(matches!(
-            sink.deliver(&batch(1, 3)),
-            Err(SinkError::Reject { .. })
-        ));
+        assert!(matches!(sink.deliver(&batch(1, 3)), Err(SinkError::Reject { .. })));
         assert_eq!(control.ids(), [batch(1, 1).id, batch(1, 2).id]);
         assert_eq!(control.bodies(), [batch(1, 1).body, batch(1, 2).body]);
     }

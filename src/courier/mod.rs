@@ -8,8 +8,8 @@ mod backoff;
 mod delivery;
 mod memory;
 pub mod message;
-pub(crate) mod store;
 mod split;
+pub(crate) mod store;
 mod summary;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -24,7 +24,7 @@ CREATE TABLE jobs (
 CREATE VIEW bodies AS
 SELECT
     rowid AS arrival, id, job_id, bytes,
-    CASE WHEN json_valid(body, 2) THEN body ELSE '{}' END AS body
+    CASE WHEN json_valid(body) THEN body ELSE '{}' END AS body
 FROM batches;
 
 CREATE VIEW items AS

@@ -35,9 +35,7 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// The file was written by a newer program.
-    #[error(
-        "{path} has schema version {found}, this program knows up to {supported}; use a newer program or another file"
-    )]
+    #[error("{path} has schema version {found}, this program knows up to {supported}; use a newer program or another file")]
     Newer {
         /// The file.
         path: PathBuf,
@@ -86,37 +84,23 @@ impl JobStore {
     /// [`StoreError`] names the file and what to do.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(|source| StoreError::Directory {
-                path: dir.to_owned(),
-                source,
-            })?;
+            std::fs::create_dir_all(dir).map_err(|source| StoreError::Directory { path: dir.to_owned(), source })?;
         }
         let explain = |what| move |source| explain(what, path, source);
         let mut connection = Connection::open(path).map_err(explain("open"))?;
-        connection
-            .busy_timeout(BUSY_TIMEOUT)
-            .map_err(explain("open"))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(explain("open"))?;
         // Before anything is written: a newer or foreign file stays as it is.
         let snapshot = connection.transaction().map_err(explain("read"))?;
         version(&snapshot, path)?;
         drop(snapshot);
         use_wal(&connection).map_err(explain("open"))?;
-        connection
-            .pragma_update(None, "synchronous", "NORMAL")
-            .map_err(explain("open"))?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(explain("open"))?;
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(explain("open"))?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain("open"))?;
         if version(&transaction, path)? == 0 {
-            transaction
-                .execute_batch(SCHEMA)
-                .map_err(explain("create tables in"))?;
+            transaction.execute_batch(SCHEMA).map_err(explain("create tables in"))?;
         }
         transaction.commit().map_err(explain("create tables in"))?;
-        Ok(Self {
-            path: path.to_owned(),
-            connection,
-        })
+        Ok(Self { path: path.to_owned(), connection })
     }
 
     /// Where the store lies.
@@ -161,9 +145,7 @@ impl JobStore {
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn store(&self, id: &str, job: &JobId, body: &str) -> Result<Delivery, StoreError> {
-        let rows = self
-            .insert(id, job, body)
-            .map_err(|source| self.explain("write to", source))?;
+        let rows = self.insert(id, job, body).map_err(|source| self.explain("write to", source))?;
         Ok(delivery(rows))
     }
 
@@ -173,27 +155,16 @@ impl JobStore {
                 "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
                  VALUES (?1, ?2, ?3, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?4, ?5)",
             )?
-            .execute((
-                id,
-                job.to_string(),
-                job.to_json(),
-                i64::try_from(body.len()).unwrap_or(i64::MAX),
-                body,
-            ))
+            .execute((id, job.to_string(), job.to_json(), i64::try_from(body.len()).unwrap_or(i64::MAX), body))
     }
 
     fn sink_error(&self, source: rusqlite::Error) -> SinkError {
         let code = source.sqlite_error_code();
         let why = self.explain("write to", source).to_string();
         match code {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ReadOnly) => {
-                SinkError::Fatal { why }
-            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ReadOnly) => SinkError::Fatal { why },
             Some(ErrorCode::TooBig) => SinkError::Reject { why },
-            Some(ErrorCode::DiskFull) => SinkError::Retry {
-                after: Some(Duration::from_secs(5)),
-                why,
-            },
+            Some(ErrorCode::DiskFull) => SinkError::Retry { after: Some(Duration::from_secs(5)), why },
             _ => SinkError::Retry { after: None, why },
         }
     }
@@ -201,26 +172,18 @@ impl JobStore {
 
 impl Webhook for JobStore {
     fn deliver(&mut self, batch: &Batch) -> Result<Delivery, SinkError> {
-        self.insert(&batch.id.to_string(), &batch.job, &batch.body)
-            .map(delivery)
-            .map_err(|source| self.sink_error(source))
+        self.insert(&batch.id.to_string(), &batch.job, &batch.body).map(delivery).map_err(|source| self.sink_error(source))
     }
 }
 
 fn delivery(rows: usize) -> Delivery {
-    if rows == 0 {
-        Delivery::AlreadyHad
-    } else {
-        Delivery::Delivered
-    }
+    if rows == 0 { Delivery::AlreadyHad } else { Delivery::Delivered }
 }
 
 fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Damaged { path, source }
-        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged { path, source },
         _ => StoreError::Sqlite { what, path, source },
     }
 }
@@ -228,11 +191,7 @@ fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreErr
 /// The schema version; 0 for a new file. Anything that is not ours is an error. Asked within a transaction, so that
 /// another process making its tables is seen before or after and not in between.
 fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
-    let read = |sql| {
-        connection
-            .query_row(sql, (), |row| row.get::<_, i64>(0))
-            .map_err(|source| explain("read", path, source))
-    };
+    let read = |sql| connection.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|source| explain("read", path, source));
     let found = read("PRAGMA user_version")?;
     let has_batches = read("SELECT count(*) FROM sqlite_schema WHERE name = 'batches'")? > 0;
     let is_empty = read("SELECT count(*) FROM sqlite_schema")? == 0;
@@ -240,16 +199,10 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
         return Ok(0);
     }
     if !has_batches || found < 1 {
-        return Err(StoreError::Foreign {
-            path: path.to_owned(),
-        });
+        return Err(StoreError::Foreign { path: path.to_owned() });
     }
     if found > SCHEMA_VERSION {
-        return Err(StoreError::Newer {
-            path: path.to_owned(),
-            found,
-            supported: SCHEMA_VERSION,
-        });
+        return Err(StoreError::Newer { path: path.to_owned(), found, supported: SCHEMA_VERSION });
     }
     Ok(found)
 }
@@ -259,10 +212,7 @@ fn use_wal(connection: &Connection) -> rusqlite::Result<()> {
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && Instant::now() < until =>
-            {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             done => return done,
@@ -287,10 +237,7 @@ mod tests {
     }
 
     fn ask<T: FromSql>(store: &JobStore, sql: &str) -> T {
-        store
-            .connection
-            .query_row(sql, (), |row| row.get(0))
-            .unwrap()
+        store.connection.query_row(sql, (), |row| row.get(0)).unwrap()
     }
 
     #[test]
@@ -301,35 +248,18 @@ mod tests {
             assert_eq!(store.deliver(&batch(7, first)), Ok(Delivery::Delivered));
         }
         let mut closing = batch(7, 9);
-        closing.body = closing.body.replace(
-            "]}}",
-            "], \"stats\": {\"downloader/request_count\": 4, \"finish_reason\": \"finished\"}}}",
-        );
+        closing.body =
+            closing.body.replace("]}}", "], \"stats\": {\"downloader/request_count\": 4, \"finish_reason\": \"finished\"}}}");
         store.deliver(&closing).unwrap();
         for (sql, expected) in [
             ("SELECT count(*) FROM items WHERE job_id = '7'", 3),
             ("SELECT sum(record ->> 'n') FROM items", 15),
             ("SELECT count(*) FROM requests WHERE success", 3),
-            (
-                "SELECT count(*) FROM requests WHERE status_code = 0 AND error LIKE 'DownloadTimeout%'",
-                3,
-            ),
-            (
-                "SELECT count(*) FROM requests WHERE parent_url IS NULL AND n IN (0, 1)",
-                6,
-            ),
-            (
-                "SELECT max(log_index) FROM logs WHERE logger = 'a.b' AND exception IS NULL",
-                4,
-            ),
-            (
-                "SELECT value FROM stats WHERE name = 'downloader/request_count'",
-                4,
-            ),
-            (
-                "SELECT count(*) FROM batches WHERE job = '7' AND bytes = length(body)",
-                3,
-            ),
+            ("SELECT count(*) FROM requests WHERE status_code = 0 AND error LIKE 'DownloadTimeout%'", 3),
+            ("SELECT count(*) FROM requests WHERE parent_url IS NULL AND n IN (0, 1)", 6),
+            ("SELECT max(log_index) FROM logs WHERE logger = 'a.b' AND exception IS NULL", 4),
+            ("SELECT value FROM stats WHERE name = 'downloader/request_count'", 4),
+            ("SELECT count(*) FROM batches WHERE job = '7' AND bytes = length(body)", 3),
         ] {
             assert_eq!(ask::<i64>(&store, sql), expected, "{sql}");
         }
@@ -347,25 +277,14 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         let job = JobId::from(7);
-        store
-            .store("garbage", &job, "{\"data\": {\"items\": [")
-            .unwrap();
+        store.store("garbage", &job, "{\"data\": {\"items\": [").unwrap();
         let loose = r#"{"job_id": 7, "data": {"requests": [], "items": [{"x": NaN, "y": -Infinity}], "logs": []}}"#;
-        assert_eq!(
-            store.store("loose", &job, loose).unwrap(),
-            Delivery::Delivered
-        );
-        assert_eq!(
-            store.store("loose", &job, "{}").unwrap(),
-            Delivery::AlreadyHad
-        );
+        assert_eq!(store.store("loose", &job, loose).unwrap(), Delivery::Delivered);
+        assert_eq!(store.store("loose", &job, "{}").unwrap(), Delivery::AlreadyHad);
         store.deliver(&batch(7, 1)).unwrap();
         assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 2);
         let summary = store.summary(&job, 3).unwrap();
-        assert_eq!(
-            (summary.batches, summary.items, summary.requests),
-            (3, 2, 2)
-        );
+        assert_eq!((summary.batches, summary.items, summary.requests), (3, 2, 2));
         assert_eq!(store.first_items(&job, 9).unwrap().len(), 2);
         assert_eq!(store.stats(&job).unwrap(), None);
     }
@@ -388,22 +307,10 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let old = store(&dir);
         let path = old.path().to_owned();
-        old.connection
-            .pragma_update(None, "user_version", 2)
-            .unwrap();
+        old.connection.pragma_update(None, "user_version", 2).unwrap();
         drop(old);
         let error = JobStore::open(&path).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                StoreError::Newer {
-                    found: 2,
-                    supported: 1,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, StoreError::Newer { found: 2, supported: 1, .. }), "{error}");
         assert!(error.to_string().contains("jobs.db"));
     }
 
@@ -411,16 +318,9 @@ mod tests {
     fn a_damaged_file_is_named_with_what_to_do() {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("jobs.db");
-        fs::write(
-            &path,
-            "this is no database, but long enough to be looked at".repeat(50),
-        )
-        .unwrap();
+        fs::write(&path, "this is no database, but long enough to be looked at".repeat(50)).unwrap();
         let error = JobStore::open(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("jobs.db") && error.contains("move it away"),
-            "{error}"
-        );
+        assert!(error.contains("jobs.db") && error.contains("move it away"), "{error}");
 
         let path = dir.path().join("torn.db");
         let mut store = JobStore::open(&path).unwrap();
@@ -438,10 +338,7 @@ mod tests {
             Ok(Err(error @ SinkError::Fatal { .. })) => error.to_string(),
             other => panic!("{other:?}"),
         };
-        assert!(
-            text.contains("torn.db") && text.contains("move it away"),
-            "{text}"
-        );
+        assert!(text.contains("torn.db") && text.contains("move it away"), "{text}");
     }
 
     #[test]
@@ -452,10 +349,7 @@ mod tests {
         other.execute_batch("CREATE TABLE t (a)").unwrap();
         drop(other);
         let before = fs::read(&path).unwrap();
-        assert!(matches!(
-            JobStore::open(&path),
-            Err(StoreError::Foreign { .. })
-        ));
+        assert!(matches!(JobStore::open(&path), Err(StoreError::Foreign { .. })));
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 
@@ -479,9 +373,6 @@ mod tests {
         }
         let store = JobStore::open(&path).unwrap();
         assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 200);
-        assert_eq!(
-            ask::<i64>(&store, "SELECT count(DISTINCT job_id) FROM batches"),
-            4
-        );
+        assert_eq!(ask::<i64>(&store, "SELECT count(DISTINCT job_id) FROM batches"), 4);
     }
 }

@@ -56,8 +56,7 @@ impl JobStore {
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn summary(&self, job: &JobId, errors: u32) -> Result<JobSummary, StoreError> {
-        self.ask_summary(&job.to_string(), errors)
-            .map_err(|source| self.explain("read", source))
+        self.ask_summary(&job.to_string(), errors).map_err(|source| self.explain("read", source))
     }
 
     /// The first `n` items of a job as JSON text, in the order they came.
@@ -68,11 +67,7 @@ impl JobStore {
         let sql = "SELECT record FROM items WHERE job_id = ?1 ORDER BY arrival, n LIMIT ?2";
         self.connection
             .prepare_cached(sql)
-            .and_then(|mut query| {
-                query
-                    .query_map((job.to_string(), n), |row| row.get(0))?
-                    .collect()
-            })
+            .and_then(|mut query| query.query_map((job.to_string(), n), |row| row.get(0))?.collect())
             .map_err(|source| self.explain("read", source))
     }
 
@@ -94,8 +89,7 @@ impl JobStore {
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn jobs(&self) -> Result<Vec<JobRow>, StoreError> {
-        let sql =
-            "SELECT id, spider, started, finished, finish_reason FROM jobs ORDER BY rowid DESC";
+        let sql = "SELECT id, spider, started, finished, finish_reason FROM jobs ORDER BY rowid DESC";
         self.connection
             .prepare_cached(sql)
             .and_then(|mut query| query.query_map((), job_row)?.collect())
@@ -119,11 +113,9 @@ impl JobStore {
                 })
             },
         )?;
-        summary.failed_requests = self.connection.query_row(
-            "SELECT count(*) FROM requests WHERE job_id = ?1 AND NOT success",
-            [job],
-            |row| number(row, 0),
-        )?;
+        summary.failed_requests =
+            self.connection
+                .query_row("SELECT count(*) FROM requests WHERE job_id = ?1 AND NOT success", [job], |row| number(row, 0))?;
         // Messages carry URLs and numbers; the class before the colon is what repeats. Beside min(), a plain
         // column comes from the same row.
         summary.top_errors = self
@@ -136,12 +128,7 @@ impl JobStore {
                  GROUP BY class ORDER BY times DESC, class LIMIT ?2",
             )?
             .query_map((job, errors), |row| {
-                Ok(TopError {
-                    error: row.get(0)?,
-                    count: number(row, 1)?,
-                    example_url: row.get(2)?,
-                    example_text: row.get(3)?,
-                })
+                Ok(TopError { error: row.get(0)?, count: number(row, 1)?, example_url: row.get(2)?, example_text: row.get(3)? })
             })?
             .collect::<rusqlite::Result<_>>()?;
         Ok(summary)
@@ -154,13 +141,7 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 }
 
 fn job_row(row: &Row<'_>) -> rusqlite::Result<JobRow> {
-    Ok(JobRow {
-        id: row.get(0)?,
-        spider: row.get(1)?,
-        started: row.get(2)?,
-        finished: row.get(3)?,
-        finish_reason: row.get(4)?,
-    })
+    Ok(JobRow { id: row.get(0)?, spider: row.get(1)?, started: row.get(2)?, finished: row.get(3)?, finish_reason: row.get(4)? })
 }
 
 #[cfg(test)]
@@ -183,22 +164,11 @@ mod tests {
             store.deliver(&batch(7, first)).unwrap();
         }
         let mut missing = batch(7, 3);
-        missing.body = missing
-            .body
-            .replace("\"DownloadTimeoutError: slow\"", "null")
-            .replace(": 0,", ": 404,");
+        missing.body = missing.body.replace("\"DownloadTimeoutError: slow\"", "null").replace(": 0,", ": 404,");
         store.deliver(&missing).unwrap();
         store.deliver(&batch(8, 1)).unwrap();
         let summary = store.summary(&job, 5).unwrap();
-        assert_eq!(
-            (
-                summary.batches,
-                summary.items,
-                summary.requests,
-                summary.failed_requests
-            ),
-            (3, 3, 6, 3)
-        );
+        assert_eq!((summary.batches, summary.items, summary.requests, summary.failed_requests), (3, 3, 6, 3));
         assert_eq!(
             summary.top_errors,
             [
@@ -208,12 +178,7 @@ mod tests {
                     example_url: "http://h/1/0".into(),
                     example_text: Some("DownloadTimeoutError: slow".into()),
                 },
-                TopError {
-                    error: "HTTP 404".into(),
-                    count: 1,
-                    example_url: "http://h/3/0".into(),
-                    example_text: None,
-                },
+                TopError { error: "HTTP 404".into(), count: 1, example_url: "http://h/3/0".into(), example_text: None },
             ]
         );
         assert_eq!(store.summary(&job, 1).unwrap().top_errors.len(), 1);
@@ -227,10 +192,8 @@ mod tests {
             store.deliver(&batch(7, first)).unwrap();
         }
         let items = store.first_items(&JobId::from(7), 2).unwrap();
-        let numbers: Vec<_> = items
-            .iter()
-            .map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap()["n"].clone())
-            .collect();
+        let numbers: Vec<_> =
+            items.iter().map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap()["n"].clone()).collect();
         assert_eq!(numbers, [5, 1]);
         assert_eq!(store.stats(&JobId::from(7)).unwrap(), None);
     }
@@ -239,28 +202,14 @@ mod tests {
     fn a_job_is_listed_with_its_end_and_keeps_its_row_when_it_goes_on() {
         let dir = TempDir::new().unwrap();
         let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        store
-            .job_started(&JobId::from("a"), "shop", "2026-11-30T10:00:00Z")
-            .unwrap();
-        store
-            .job_finished(&JobId::from("a"), "2026-11-30T10:05:00Z", "shutdown")
-            .unwrap();
-        store
-            .job_started(&JobId::from("b"), "news", "2026-11-30T11:00:00Z")
-            .unwrap();
+        store.job_started(&JobId::from("a"), "shop", "2026-11-30T10:00:00Z").unwrap();
+        store.job_finished(&JobId::from("a"), "2026-11-30T10:05:00Z", "shutdown").unwrap();
+        store.job_started(&JobId::from("b"), "news", "2026-11-30T11:00:00Z").unwrap();
         let jobs = store.jobs().unwrap();
-        assert_eq!(
-            (jobs[0].id.as_str(), jobs[0].finished.as_deref()),
-            ("b", None)
-        );
+        assert_eq!((jobs[0].id.as_str(), jobs[0].finished.as_deref()), ("b", None));
         assert_eq!(jobs[1].finish_reason.as_deref(), Some("shutdown"));
-        store
-            .job_started(&JobId::from("a"), "shop", "2026-11-30T12:00:00Z")
-            .unwrap();
+        store.job_started(&JobId::from("a"), "shop", "2026-11-30T12:00:00Z").unwrap();
         let again = store.jobs().unwrap().pop().unwrap();
-        assert_eq!(
-            (again.started.as_str(), again.finished),
-            ("2026-11-30T10:00:00Z", None)
-        );
+        assert_eq!((again.started.as_str(), again.finished), ("2026-11-30T10:00:00Z", None));
     }
 }

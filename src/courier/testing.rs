@@ -8,14 +8,8 @@ use crate::collector::log::{BatchId, SeqRange};
 pub(crate) fn batch(job: i64, first: u64) -> Batch {
     let job = JobId::from(job);
     let mut body = BodyBuilder::new();
-    body.push(
-        RecordKind::Item,
-        &format!("{{\"title\": \"\\u0416\", \"n\": {first}, \"_ts\": 1700000000}}"),
-    );
-    for (status, error, success) in [
-        (200, "null", true),
-        (0, "\"DownloadTimeoutError: slow\"", false),
-    ] {
+    body.push(RecordKind::Item, &format!("{{\"title\": \"\\u0416\", \"n\": {first}, \"_ts\": 1700000000}}"));
+    for (status, error, success) in [(200, "null", true), (0, "\"DownloadTimeoutError: slow\"", false)] {
         body.push(
             RecordKind::Request,
             &format!("{{\"url\": \"http://h/{first}/{status}\", \"parent_url\": null, \"method\": \"GET\", \"status_code\": {status}, \"response_time\": 0.5, \"fingerprint\": \"ab\", \"error\": {error}, \"success\": {success}}}"),
@@ -25,12 +19,7 @@ pub(crate) fn batch(job: i64, first: u64) -> Batch {
     Batch {
         id: BatchId::of(&job, 1, first),
         range: SeqRange { first, last: first },
-        counts: Counts {
-            requests: 2,
-            items: 1,
-            logs: 1,
-            stats: 0,
-        },
+        counts: Counts { requests: 2, items: 1, logs: 1, stats: 0 },
         body: body.finish(&job),
         job,
     }

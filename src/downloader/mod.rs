@@ -2,19 +2,15 @@
 //!
 //! The actor only starts and ends attempts. They run on the network runtime and outlive an incarnation of it.
 
-#[allow(dead_code, reason = "the engine that calls it is being wired")]
 pub(crate) mod authorize;
-#[allow(dead_code, reason = "the engine that calls it is being wired")]
 pub(crate) mod chain;
 mod client;
 pub mod config;
 pub(crate) mod decode;
 pub mod message;
 pub(crate) mod middleware;
-#[allow(dead_code, reason = "the engine that calls it is being wired")]
 pub(crate) mod progress;
 pub mod reqwest_transport;
-#[allow(dead_code, reason = "the engine that calls it is being wired")]
 pub(crate) mod running;
 pub mod transport;
 mod wire_fault;
@@ -41,7 +37,6 @@ pub struct Downloader {
 
 impl Downloader {
     /// An incarnation over the downloads that all of them share.
-    #[allow(dead_code, reason = "the engine that calls it is being wired")]
     pub(crate) fn new(downloads: Arc<Downloads>) -> Self {
         Self { downloads }
     }

@@ -103,6 +103,7 @@ impl Downloads {
     }
 
     /// Attempts under way.
+    #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.running.len()
     }

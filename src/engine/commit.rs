@@ -45,7 +45,8 @@ impl Hub {
             (Then::Settle(outcome), Some(job)) => Some(End { request: job.id, attempt: job.attempts, outcome: *outcome }),
             _ => None,
         };
-        let group = Arc::new(Group { tag: ticket.tag, part: ticket.parts, items, records: std::mem::take(&mut ticket.records), end });
+        let group =
+            Arc::new(Group { tag: ticket.tag, part: ticket.parts, items, records: std::mem::take(&mut ticket.records), end });
         ticket.parts += 1;
         ticket.commit = Some(Commit { offer: None, group, then });
         if ends {
@@ -164,10 +165,9 @@ impl Hub {
         if self.offers.is_empty()
             && std::mem::take(&mut self.frontier_shrank)
             && let Some((id, jobs, seeds)) = self.blocked.pop_front()
+            && self.tickets.contains_key(&id)
         {
-            if self.tickets.contains_key(&id) {
-                self.offer(id, jobs, seeds);
-            }
+            self.offer(id, jobs, seeds);
         }
     }
 

@@ -12,7 +12,9 @@ use super::record;
 use super::ticket::{Kind, LeaseGuard, State, Tag, Then};
 use crate::api::failure::{FailureKind, Fault};
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused, RenewFailed};
-use crate::downloader::message::{Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
+use crate::downloader::message::{
+    Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict as Made,
+};
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed};
 use crate::plane::{RefusalKind, Report};
@@ -52,7 +54,9 @@ impl Hub {
         }
         match verdict {
             Verdict::Go => self.acquire(tag.ticket, now),
-            Verdict::Forbidden => self.fail_unfetched(tag.ticket, Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now),
+            Verdict::Forbidden => {
+                self.fail_unfetched(tag.ticket, Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now)
+            }
             Verdict::RobotsUnavailable(why) => self.fail_unfetched(tag.ticket, robots_unavailable(&why), now),
             // Only hops get these.
             Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO),
@@ -111,14 +115,24 @@ impl Hub {
         self.enter(id, State::Fetching, now);
         let share = self.bytes.share(id);
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let (Some(job), Some(grant)) = (ticket.job.clone(), ticket.lease.as_ref().and_then(LeaseGuard::grant).cloned()) else { return };
+        let (Some(job), Some(grant)) = (ticket.job.clone(), ticket.lease.as_ref().and_then(LeaseGuard::grant).cloned()) else {
+            return;
+        };
         ticket.share = Some(share.clone());
         ticket.reported = false;
         ticket.attempt = None;
         let renew_at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
         let (tag, wants_sent) = (ticket.tag, ticket.wants_sent);
-        if job.kind == JobKind::Page && ticket_may_outlive(&job, renew_at, now) {
-            self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew { lease: grant.lease.clone(), tag, at: renew_at }));
+        let limit = job.request.timeout_value().unwrap_or(self.config.download_timeout);
+        if now + limit > renew_at {
+            if let Some(guard) = &mut ticket.lease {
+                guard.renew();
+            }
+            self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew {
+                lease: grant.lease.clone(),
+                tag,
+                at: renew_at,
+            }));
         }
         let meter: Arc<dyn Meter> = share;
         self.acts.push(Act::Downloader(DownloaderOrder::Fetch { tag, job, grant, wants_sent, meter }));
@@ -133,7 +147,9 @@ impl Hub {
         if !refusal.why.is_temporary() {
             match refusal.why {
                 RefusalKind::Unauthorized => self.stop(StopReason::Unauthorized(refusal.message.clone()), now),
-                RefusalKind::SiteUnknown | RefusalKind::ClientUnknown => self.stop(StopReason::Misconfigured(refusal.message.clone()), now),
+                RefusalKind::SiteUnknown | RefusalKind::ClientUnknown => {
+                    self.stop(StopReason::Misconfigured(refusal.message.clone()), now)
+                }
                 _ => {}
             }
             self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, refusal.message), now);
@@ -142,7 +158,11 @@ impl Hub {
         let site = (self.config.ask)(&job).map_or_else(|| Arc::from(""), |ask| ask.site);
         let since = *self.refused_since.entry(site.clone()).or_insert(now);
         if now.duration_since(since) >= self.config.lease_give_up {
-            let message = format!("no lease of site {site} for {} s (LEASE_GIVE_UP): {}", self.config.lease_give_up.as_secs(), refusal.message);
+            let message = format!(
+                "no lease of site {site} for {} s (LEASE_GIVE_UP): {}",
+                self.config.lease_give_up.as_secs(),
+                refusal.message
+            );
             self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnavailable, message), now);
             return;
         }
@@ -209,7 +229,8 @@ impl Hub {
                     && let Some(job) = &mut ticket.job
                 {
                     let job = Arc::make_mut(job);
-                    let priority = job.request.priority_value().saturating_add(self.config.context.settings().retry_priority_adjust);
+                    let priority =
+                        job.request.priority_value().saturating_add(self.config.context.settings().retry_priority_adjust);
                     job.request.priority(priority);
                 }
                 self.report(id, true, Marks::default());
@@ -259,7 +280,10 @@ impl Hub {
     fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
         let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
         if job.kind == JobKind::Robots {
-            self.answer_robots(&job, RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again });
+            self.answer_robots(
+                &job,
+                RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },
+            );
             self.end_unparsed(id, &job, fault, now);
         } else {
             self.fail(id, job, fault, None, now);
@@ -300,7 +324,10 @@ impl Hub {
             }
             Made::Fail(fault, _) => {
                 self.stats.inc(format!("robotstxt/exception_count/{}", fault.kind.error_class()));
-                self.answer_robots(job, RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again });
+                self.answer_robots(
+                    job,
+                    RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },
+                );
                 self.report(id, true, Marks::default());
                 self.end_unparsed(id, job, fault, now);
             }
@@ -341,6 +368,7 @@ impl Hub {
         next.request.priority(priority);
         next.key = seen_key(next.request.method(), next.url(), next.request.body_bytes());
         let lease = self.tickets.get_mut(&id).and_then(|t| t.lease.take());
+        // The old ticket has no lease any more: closing it releases nothing.
         let (attempt, records) = self.close(id).map(|t| (t.attempt, t.records)).unwrap_or_default();
         let hop = self.open(Kind::Request, State::Pacing, now);
         if let Some(ticket) = self.tickets.get_mut(&hop.ticket) {
@@ -380,7 +408,8 @@ impl Hub {
                 if good {
                     self.fetch(id, now);
                 } else {
-                    ticket.lease = None;
+                    let old = ticket.lease.take();
+                    self.part_with(old);
                     self.acquire(id, now);
                 }
             }
@@ -524,7 +553,10 @@ impl Hub {
         let Some(guard) = ticket.lease.as_ref() else { return };
         let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
         let site = guard.grant().map(|g| g.identity.site.clone());
-        if let Some((attempt, job)) = ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some()) {
+        let renewed = guard.is_renewed();
+        if let Some((attempt, job)) =
+            ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
+        {
             self.next_report += 1;
             self.reports_made += 1;
             let report = Report {
@@ -543,15 +575,23 @@ impl Hub {
                 release,
             };
             ticket.reported = true;
-            if release && let Some(guard) = ticket.lease.take() {
-                guard.hand_over();
+            match ticket.lease.take() {
+                Some(guard) if release => guard.hand_over(),
+                Some(mut guard) => {
+                    guard.reported(self.next_report);
+                    ticket.lease = Some(guard);
+                }
+                None => {}
             }
             self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
         } else if release {
-            ticket.lease = None;
+            let lease = ticket.lease.take();
+            self.part_with(lease);
         }
         if release {
-            self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
+            if renewed {
+                self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
+            }
             self.lift(site.as_ref());
         }
     }
@@ -598,13 +638,10 @@ impl Hub {
 }
 
 fn robots_unavailable(why: &str) -> Fault {
-    Fault::new(FailureKind::RobotsUnavailable, format!("robots.txt could not be read, so the page may not be fetched for now: {why}"))
-}
-
-/// Whether an attempt may still be under way when its lease has to be renewed.
-fn ticket_may_outlive(job: &Job, renew_at: Instant, now: Instant) -> bool {
-    let limit = job.request.timeout_value().unwrap_or(Duration::from_secs(180));
-    now + limit > renew_at
+    Fault::new(
+        FailureKind::RobotsUnavailable,
+        format!("robots.txt could not be read, so the page may not be fetched for now: {why}"),
+    )
 }
 
 fn nothing() -> Attempt {

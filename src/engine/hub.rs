@@ -16,7 +16,7 @@ use super::act::Act;
 use super::message::{Control, Fact};
 use super::record::Failures;
 use super::shutdown::Phase;
-use super::ticket::{Kind, Releaser, State, Tag, Ticket};
+use super::ticket::{Kind, LeaseGuard, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::stats::Stats;
@@ -47,6 +47,8 @@ pub(crate) struct HubConfig {
     pub grace: Duration,
     /// `CLOSE_TIMEOUT`.
     pub close_timeout: Duration,
+    /// `DOWNLOAD_TIMEOUT`: an attempt may take so long, and its lease must live as long.
+    pub download_timeout: Duration,
     /// `STALL_WARN`.
     pub stall_warn: Duration,
     /// `PARSE_STALL`.
@@ -105,13 +107,13 @@ pub struct Tally {
 pub(crate) struct Hub {
     pub(super) config: HubConfig,
     pub(super) stats: Stats,
-    pub(super) tickets: HashMap<u64, Ticket>,
-    pub(super) by_state: HashMap<State, usize>,
+    pub(super) tickets: HashMap<u64, Ticket, Serial>,
+    pub(super) by_state: [usize; State::COUNT],
     pub(super) next_ticket: u64,
     pub(super) next_offer: u64,
     pub(super) next_report: u64,
     /// Offers not accepted yet, with their tickets.
-    pub(super) offers: HashMap<u64, u64>,
+    pub(super) offers: HashMap<u64, u64, Serial>,
     /// Offers the frontier has no room for: ticket, jobs, whether they are seeds.
     pub(super) blocked: VecDeque<(u64, Vec<Job>, bool)>,
     pub(super) bytes: Arc<Bytes>,
@@ -155,6 +157,8 @@ pub(crate) struct Hub {
     /// Reports that may wait for the control plane before nothing more is pulled.
     pub(super) report_limit: u64,
     pub(super) imbalances: Vec<String>,
+    /// Leases whose tickets are over and whose reports are still on their way.
+    pub(super) parting: Vec<LeaseGuard>,
     /// Items in groups that were given up before the collector answered.
     pub(super) unanswered_items: u64,
 }
@@ -167,12 +171,12 @@ impl Hub {
         Self {
             config,
             stats,
-            tickets: HashMap::new(),
-            by_state: HashMap::new(),
+            tickets: HashMap::default(),
+            by_state: [0; State::COUNT],
             next_ticket: 0,
             next_offer: 0,
             next_report: 0,
-            offers: HashMap::new(),
+            offers: HashMap::default(),
             blocked: VecDeque::new(),
             bytes,
             acts: Vec::new(),
@@ -206,6 +210,7 @@ impl Hub {
             idle_answered: false,
             report_limit,
             imbalances: Vec::new(),
+            parting: Vec::new(),
             unanswered_items: 0,
         }
     }
@@ -272,7 +277,7 @@ impl Hub {
         self.next_ticket += 1;
         let ticket = Ticket::new(self.next_ticket, kind, state, now);
         let tag = ticket.tag;
-        *self.by_state.entry(state).or_default() += 1;
+        self.counted(state, 1);
         self.tickets.insert(tag.ticket, ticket);
         tag
     }
@@ -294,25 +299,38 @@ impl Hub {
             let before = ticket.state;
             ticket.enter(state, now);
             if before != state {
-                if let Some(count) = self.by_state.get_mut(&before) {
-                    *count = count.saturating_sub(1);
-                }
-                *self.by_state.entry(state).or_default() += 1;
+                self.counted(before, -1);
+                self.counted(state, 1);
             }
         }
     }
 
     /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
     pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
-        let ticket = self.tickets.remove(&ticket)?;
-        if let Some(count) = self.by_state.get_mut(&ticket.state) {
-            *count = count.saturating_sub(1);
-        }
+        let mut ticket = self.tickets.remove(&ticket)?;
+        self.part_with(ticket.lease.take());
+        self.counted(ticket.state, -1);
         Some(ticket)
     }
 
     pub(super) fn count(&self, state: State) -> usize {
-        self.by_state.get(&state).copied().unwrap_or(0)
+        self.by_state.get(state as usize).copied().unwrap_or(0)
+    }
+
+    fn counted(&mut self, state: State, by: isize) {
+        if let Some(count) = self.by_state.get_mut(state as usize) {
+            *count = count.saturating_add_signed(by);
+        }
+    }
+
+    /// Releases a lease, once the plane has every report that was made under it: a release that overtakes a
+    /// report would have it refused.
+    pub(super) fn part_with(&mut self, lease: Option<LeaseGuard>) {
+        if let Some(guard) = lease
+            && guard.waits_for_report(self.reports_done)
+        {
+            self.parting.push(guard);
+        }
     }
 
     /// Requests that hold one of `CONCURRENT_REQUESTS`.
@@ -337,9 +355,11 @@ impl Hub {
             reporter::message::Fact::Handed(n) => {
                 self.reports_done += n;
                 self.reporter_says = None;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
             }
             reporter::message::Fact::Rejected(rejected) => {
                 self.reports_done += 1;
+                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
                 tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
             }
             reporter::message::Fact::Delayed { queued, why } => {

@@ -12,9 +12,9 @@ pub mod message;
 mod outbox;
 mod record;
 mod shutdown;
-pub mod ticket;
 #[cfg(test)]
 mod tests;
+pub mod ticket;
 mod watch;
 pub(crate) mod window;
 
@@ -73,7 +73,13 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(hub: Hub, peers: Peers, parse_stall: Duration, progress: Arc<Progress>, ended: oneshot::Sender<Box<Ended>>) -> Self {
+    pub(crate) fn new(
+        hub: Hub,
+        peers: Peers,
+        parse_stall: Duration,
+        progress: Arc<Progress>,
+        ended: oneshot::Sender<Box<Ended>>,
+    ) -> Self {
         Self {
             hub,
             scheduler: Outbox::new(peers.scheduler.0.clone()),
@@ -166,7 +172,12 @@ impl Engine {
             if busy < self.parse_stall {
                 continue;
             }
-            tracing::error!(parser = index, seconds = busy.as_secs(), ticket = tag.ticket, "a callback holds its thread; the thread is abandoned");
+            tracing::error!(
+                parser = index,
+                seconds = busy.as_secs(),
+                ticket = tag.ticket,
+                "a callback holds its thread; the thread is abandoned"
+            );
             let lost = parser.pulse.take();
             if (parser.replace)() {
                 self.hub.lost_by_parser(&lost, &CallbackFault::Stalled, now);
@@ -179,9 +190,14 @@ impl Engine {
     fn show(&self) {
         let (pages, items, queued, in_flight, leases, errors) = self.hub.progress();
         let p = &self.progress;
-        for (cell, value) in
-            [(&p.pages, pages), (&p.items, items), (&p.queued, queued), (&p.in_flight, in_flight), (&p.leases, leases), (&p.errors, errors)]
-        {
+        for (cell, value) in [
+            (&p.pages, pages),
+            (&p.items, items),
+            (&p.queued, queued),
+            (&p.in_flight, in_flight),
+            (&p.leases, leases),
+            (&p.errors, errors),
+        ] {
             cell.store(value, Ordering::Relaxed);
         }
     }

@@ -246,6 +246,7 @@ impl Hub {
                 self.stats.set("reporter/lost", missing);
                 self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
                 self.reports_done = self.reports_made;
+                self.parting.clear();
             }
             Step::Books => self.answered_seq = self.pull_seq,
             Step::Delivery => {
@@ -276,7 +277,10 @@ impl Hub {
             if let Some(commit) = self.tickets.get(&id).and_then(|t| t.commit.as_ref()).filter(|c| c.offer.is_none()) {
                 self.unanswered_items += commit.group.items.len() as u64;
             }
-            let back = self.tickets.get(&id).is_some_and(|t| !matches!(t.commit, Some(super::ticket::Commit { then: super::ticket::Then::Close, .. })));
+            let back = self
+                .tickets
+                .get(&id)
+                .is_some_and(|t| !matches!(t.commit, Some(super::ticket::Commit { then: super::ticket::Then::Close, .. })));
             if back {
                 self.put_back(id, Duration::ZERO);
             } else {
@@ -308,7 +312,10 @@ impl Hub {
             ));
         }
         let reason = stopping.reason;
-        let unreachable = reason == StopReason::Finished && self.books.handled == 0 && self.tally.failed > 0 && self.tally.failed == self.tally.unreachable;
+        let unreachable = reason == StopReason::Finished
+            && self.books.handled == 0
+            && self.tally.failed > 0
+            && self.tally.failed == self.tally.unreachable;
         let mut code = exit_code(&reason);
         if unreachable || self.start_failed.is_some() {
             code = worse(code, 3);
@@ -329,9 +336,11 @@ impl Hub {
             imbalances: std::mem::take(&mut self.imbalances),
             tally: self.tally,
             note: match &reason {
-                StopReason::Unauthorized(m) | StopReason::Misconfigured(m) | StopReason::DiskFull(m) | StopReason::FrontierFull(m) | StopReason::Internal(m) => {
-                    Some(m.clone())
-                }
+                StopReason::Unauthorized(m)
+                | StopReason::Misconfigured(m)
+                | StopReason::DiskFull(m)
+                | StopReason::FrontierFull(m)
+                | StopReason::Internal(m) => Some(m.clone()),
                 _ if unreachable => Some("no target could be reached".to_owned()),
                 _ => self.start_failed.clone().map(|e| format!("start failed: {e}")),
             },
@@ -348,7 +357,11 @@ impl Hub {
     }
 
     fn reason_of(&self, reason: &StopReason) -> String {
-        if *reason == StopReason::Finished && self.start_failed.is_some() { "start_failed".to_owned() } else { reason_text(reason) }
+        if *reason == StopReason::Finished && self.start_failed.is_some() {
+            "start_failed".to_owned()
+        } else {
+            reason_text(reason)
+        }
     }
 
     /// Stats that are known at the end only, in Scrapy's names.
@@ -410,4 +423,3 @@ fn exit_code(reason: &StopReason) -> u8 {
 fn worse(a: u8, b: u8) -> u8 {
     a.max(b)
 }
-

@@ -1,6 +1,7 @@
 //! Tickets: one piece of work in flight each, and the lease it holds.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -32,6 +33,42 @@ pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
 pub(crate) struct LeaseGuard {
     grant: Option<Grant>,
     releaser: Releaser,
+    /// The last report made under it: the lease may not be released before the plane has that.
+    last_report: Option<u64>,
+    /// Whether the broker renews it.
+    renewed: bool,
+}
+
+/// Hashes a rising number: numbers of one run are as good as random after one multiplication.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Serial;
+
+/// The hasher of [`Serial`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SerialHasher(u64);
+
+impl BuildHasher for Serial {
+    type Hasher = SerialHasher;
+
+    fn build_hasher(&self) -> SerialHasher {
+        SerialHasher(0)
+    }
+}
+
+impl Hasher for SerialHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte) ^ self.0);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
 }
 
 /// What a ticket is for.
@@ -79,7 +116,6 @@ pub(crate) struct Ticket {
     /// Kept until the callback is over, so that a page can be given to another parser.
     pub(crate) reply: Option<Arc<Reply>>,
     pub(crate) fault: Option<Fault>,
-    pub(crate) parser: Option<usize>,
     /// Request records that go with the next group.
     pub(crate) records: Vec<String>,
     /// Groups made so far.
@@ -112,11 +148,31 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser }
+        Self { grant: Some(grant), releaser, last_report: None, renewed: false }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
         self.grant.as_ref()
+    }
+
+    /// Notes a report that does not end the lease.
+    pub(crate) fn reported(&mut self, report: u64) {
+        self.last_report = Some(report);
+    }
+
+    /// Notes that the broker renews it.
+    pub(crate) fn renew(&mut self) {
+        self.renewed = true;
+    }
+
+    /// Whether the broker renews it.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.renewed
+    }
+
+    /// Whether the plane may not have every report of this lease yet, `done` being in its hands.
+    pub(crate) fn waits_for_report(&self, done: u64) -> bool {
+        self.last_report.is_some_and(|last| last > done)
     }
 
     /// A releasing report ends the lease: the guard no longer does.
@@ -155,7 +211,6 @@ impl Ticket {
             reported: true,
             reply: None,
             fault: None,
-            parser: None,
             records: Vec::new(),
             parts: 0,
             commit: None,
@@ -167,19 +222,12 @@ impl Ticket {
         self.state = state;
         self.since = now;
     }
-
-    /// Whether it counts against the window's requests.
-    pub(crate) fn holds_window(&self) -> bool {
-        self.kind == Kind::Request && self.state != State::Leasing
-    }
-
-    /// Whether it counts against `CONCURRENT_REQUESTS`.
-    pub(crate) fn is_downloading(&self) -> bool {
-        matches!(self.state, State::Leasing | State::Pacing | State::Fetching)
-    }
 }
 
 impl State {
+    /// How many states there are.
+    pub(crate) const COUNT: usize = 5;
+
     /// What a ticket in this state waits for, for the watchdog.
     pub(crate) fn waits_for(self) -> &'static str {
         match self {

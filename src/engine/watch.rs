@@ -132,7 +132,9 @@ impl Hub {
             self.stop(StopReason::FrontierFull(message.to_owned()), now);
             return;
         }
-        if now.duration_since(self.progress_at) < self.config.stall_warn || now.duration_since(self.warned_at) < self.config.stall_warn {
+        if now.duration_since(self.progress_at) < self.config.stall_warn
+            || now.duration_since(self.warned_at) < self.config.stall_warn
+        {
             return;
         }
         self.warned_at = now;
@@ -184,6 +186,13 @@ impl Hub {
         let leases = self.tickets.values().filter(|t| t.lease.is_some()).count() as u64;
         let in_flight = self.count(State::Fetching) as u64;
         let open = self.tickets.len() as u64;
-        (self.tally.pages, self.tally.kept, self.books.pending.saturating_sub(open), in_flight, leases, self.tally.failed + self.tally.callback_errors)
+        (
+            self.tally.pages,
+            self.tally.kept,
+            self.books.pending.saturating_sub(open),
+            in_flight,
+            leases,
+            self.tally.failed + self.tally.callback_errors,
+        )
     }
 }

@@ -65,9 +65,9 @@ impl Bytes {
     }
 
     fn try_take(&self, bytes: usize) -> bool {
-        let taken = self.used.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| {
-            used.checked_add(bytes).filter(|sum| *sum <= self.limit)
-        });
+        let taken = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| used.checked_add(bytes).filter(|sum| *sum <= self.limit));
         if let Ok(before) = taken {
             self.peak.fetch_max(before + bytes, Ordering::Relaxed);
         }

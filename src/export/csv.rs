@@ -63,10 +63,7 @@ impl Columns {
     fn start(existing: &[String], options: &FeedOptions) -> Self {
         let mut columns = Self::default();
         for name in existing {
-            columns
-                .places
-                .entry(name.clone())
-                .or_insert(columns.names.len());
+            columns.places.entry(name.clone()).or_insert(columns.names.len());
             columns.names.push(name.clone());
         }
         for name in options.fields.iter().flatten() {
@@ -98,20 +95,10 @@ impl Csv {
             }
             Ok(())
         })?;
-        Ok(Self {
-            destination,
-            journal,
-            columns,
-            before,
-            empty: options.empty,
-            lines: String::new(),
-        })
+        Ok(Self { destination, journal, columns, before, empty: options.empty, lines: String::new() })
     }
 
-    pub(super) fn to_writer(
-        out: Box<dyn Write + Send>,
-        options: FeedOptions,
-    ) -> Result<Self, FeedError> {
+    pub(super) fn to_writer(out: Box<dyn Write + Send>, options: FeedOptions) -> Result<Self, FeedError> {
         Ok(Self {
             destination: Destination::Writer(out),
             journal: Journal::nameless()?,
@@ -131,10 +118,7 @@ impl Feed for Csv {
         for item in items {
             let fields = item::check(item.as_str())
                 .and_then(|()| Fields::parse(item.as_str()).map_err(|error| error.to_string()))
-                .map_err(|reason| FeedError::Item {
-                    path: self.destination.name(),
-                    reason,
-                })?;
+                .map_err(|reason| FeedError::Item { path: self.destination.name(), reason })?;
             parsed.push(fields);
             self.lines.push_str(item.as_str());
             self.lines.push('\n');
@@ -155,21 +139,11 @@ impl Feed for Csv {
         let uri = self.destination.name();
         if self.empty == Empty::Omit && self.before.is_none() && self.journal.is_empty()? {
             self.journal.discard()?;
-            return Ok(FeedSummary {
-                uri,
-                items: 0,
-                bytes: 0,
-            });
+            return Ok(FeedSummary { uri, items: 0, bytes: 0 });
         }
         let mut items = 0;
-        let table = Table {
-            columns: &self.columns,
-            before: self.before.take(),
-            name: &uri,
-        };
-        let bytes = self.destination.finish(self.journal, |journal, out| {
-            table.write(journal, out, &mut items)
-        })?;
+        let table = Table { columns: &self.columns, before: self.before.take(), name: &uri };
+        let bytes = self.destination.finish(self.journal, |journal, out| table.write(journal, out, &mut items))?;
         Ok(FeedSummary { uri, items, bytes })
     }
 }
@@ -181,21 +155,10 @@ struct Table<'c> {
 }
 
 impl Table<'_> {
-    fn write(
-        self,
-        journal: &mut Journal,
-        out: &mut dyn Write,
-        items: &mut u64,
-    ) -> Result<(), FeedError> {
-        let failed = |error| FeedError::Io {
-            doing: "write",
-            path: self.name.to_owned(),
-            source: io_error(error),
-        };
+    fn write(self, journal: &mut Journal, out: &mut dyn Write, items: &mut u64) -> Result<(), FeedError> {
+        let failed = |error| FeedError::Io { doing: "write", path: self.name.to_owned(), source: io_error(error) };
         let names = &self.columns.names;
-        let mut writer = WriterBuilder::new()
-            .terminator(Terminator::CRLF)
-            .from_writer(out);
+        let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(out);
         if !names.is_empty() {
             writer.write_record(names).map_err(failed)?;
         }
@@ -203,11 +166,7 @@ impl Table<'_> {
             let missing = names.len().saturating_sub(before.columns);
             let mut rows = ReaderBuilder::new().from_reader(BufReader::with_capacity(
                 1 << 16,
-                before.rewound().map_err(|source| FeedError::Io {
-                    doing: "read",
-                    path: self.name.to_owned(),
-                    source,
-                })?,
+                before.rewound().map_err(|source| FeedError::Io { doing: "read", path: self.name.to_owned(), source })?,
             ));
             let mut row = ByteRecord::new();
             while rows.read_byte_record(&mut row).map_err(failed)? {
@@ -222,21 +181,13 @@ impl Table<'_> {
                 Ok(Fields(fields)) => fields,
                 Err(error) => {
                     let reason = error.to_string();
-                    warn!(
-                        path = self.name,
-                        reason, "left out a line of the journal that is not an item"
-                    );
+                    warn!(path = self.name, reason, "left out a line of the journal that is not an item");
                     return Ok(());
                 }
             };
             cells.iter_mut().for_each(String::clear);
             for (name, value) in &fields {
-                if let Some(value_cell) = self
-                    .columns
-                    .places
-                    .get(name)
-                    .and_then(|place| cells.get_mut(*place))
-                {
+                if let Some(value_cell) = self.columns.places.get(name).and_then(|place| cells.get_mut(*place)) {
                     value_cell.clear();
                     cell(value, value_cell);
                 }
@@ -249,17 +200,9 @@ impl Table<'_> {
             writer.write_record(&cells).map_err(failed)
         })?;
         if without_columns > 0 {
-            warn!(
-                path = self.name,
-                items = without_columns,
-                "no item has a field, so the csv file has no rows"
-            );
+            warn!(path = self.name, items = without_columns, "no item has a field, so the csv file has no rows");
         }
-        writer.flush().map_err(|source| FeedError::Io {
-            doing: "write",
-            path: self.name.to_owned(),
-            source,
-        })
+        writer.flush().map_err(|source| FeedError::Io { doing: "write", path: self.name.to_owned(), source })
     }
 }
 
@@ -285,12 +228,7 @@ fn read_before(path: &Path) -> Result<(Vec<String>, Option<Before>), FeedError> 
         reason: error.to_string(),
     };
     let mut reader = ReaderBuilder::new().from_reader(BufReader::with_capacity(1 << 16, &file));
-    let header: Vec<String> = reader
-        .headers()
-        .map_err(other)?
-        .iter()
-        .map(str::to_owned)
-        .collect();
+    let header: Vec<String> = reader.headers().map_err(other)?.iter().map(str::to_owned).collect();
     let mut row = ByteRecord::new();
     while reader.read_byte_record(&mut row).map_err(other)? {}
     drop(reader);

@@ -79,7 +79,5 @@ pub(super) fn check(item: &str) -> Result<(), String> {
     if memchr::memchr(b'\n', item.as_bytes()).is_some() {
         return Err("it holds a line break".to_owned());
     }
-    serde_json::from_str::<IgnoredAny>(item)
-        .map(|_| ())
-        .map_err(|error| error.to_string())
+    serde_json::from_str::<IgnoredAny>(item).map(|_| ()).map_err(|error| error.to_string())
 }

@@ -62,34 +62,18 @@ impl Journal {
             }
         }
         let out = file.try_clone().map_err(FeedError::io("open", &part))?;
-        Ok(Self {
-            target: Some(target.to_owned()),
-            file,
-            sink: Sink::new(Box::new(out), Some(part)),
-        })
+        Ok(Self { target: Some(target.to_owned()), file, sink: Sink::new(Box::new(out), Some(part)) })
     }
 
     /// Opens a journal in a file without a name, in the folder for temporary files.
     pub(super) fn nameless() -> Result<Self, FeedError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!(
-            "dragline-feed-{}-{number}.part",
-            std::process::id()
-        ));
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .map_err(FeedError::io("create", &path))?;
+        let path = std::env::temp_dir().join(format!("dragline-feed-{}-{number}.part", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).map_err(FeedError::io("create", &path))?;
         fs::remove_file(&path).map_err(FeedError::io("remove", &path))?;
         let out = file.try_clone().map_err(FeedError::io("open", &path))?;
-        Ok(Self {
-            target: None,
-            file,
-            sink: Sink::new(Box::new(out), Some(path)),
-        })
+        Ok(Self { target: None, file, sink: Sink::new(Box::new(out), Some(path)) })
     }
 
     pub(super) fn sink(&mut self) -> &mut Sink {
@@ -100,12 +84,7 @@ impl Journal {
     pub(super) fn is_empty(&mut self) -> Result<bool, FeedError> {
         self.sink.flush()?;
         let target = self.target.as_deref().unwrap_or(Path::new("-"));
-        Ok(self
-            .file
-            .metadata()
-            .map_err(FeedError::io("read", target))?
-            .len()
-            == 0)
+        Ok(self.file.metadata().map_err(FeedError::io("read", target))?.len() == 0)
     }
 
     pub(super) fn flush(&mut self) -> Result<(), FeedError> {
@@ -113,24 +92,15 @@ impl Journal {
     }
 
     /// Gives every line to `take`, from the first on. Nothing may be written while this runs.
-    pub(super) fn each_line(
-        &mut self,
-        mut take: impl FnMut(&str) -> Result<(), FeedError>,
-    ) -> Result<(), FeedError> {
+    pub(super) fn each_line(&mut self, mut take: impl FnMut(&str) -> Result<(), FeedError>) -> Result<(), FeedError> {
         self.sink.flush()?;
         let path = beside(self.target.as_deref().unwrap_or(Path::new("-")), ".part");
-        self.file
-            .seek(SeekFrom::Start(0))
-            .map_err(FeedError::io("read", &path))?;
+        self.file.seek(SeekFrom::Start(0)).map_err(FeedError::io("read", &path))?;
         let mut reader = BufReader::with_capacity(1 << 16, &self.file);
         let mut line = String::new();
         loop {
             line.clear();
-            if reader
-                .read_line(&mut line)
-                .map_err(FeedError::io("read", &path))?
-                == 0
-            {
+            if reader.read_line(&mut line).map_err(FeedError::io("read", &path))? == 0 {
                 break;
             }
             let text = line.trim_end_matches('\n');
@@ -138,9 +108,7 @@ impl Journal {
                 take(text)?;
             }
         }
-        self.file
-            .seek(SeekFrom::End(0))
-            .map_err(FeedError::io("read", &path))?;
+        self.file.seek(SeekFrom::End(0)).map_err(FeedError::io("read", &path))?;
         Ok(())
     }
 
@@ -152,17 +120,11 @@ impl Journal {
         let Some(target) = self.target.clone() else {
             return Ok(0);
         };
-        let (part, done, tmp) = (
-            beside(&target, ".part"),
-            beside(&target, ".part.done"),
-            beside(&target, ".tmp"),
-        );
+        let (part, done, tmp) = (beside(&target, ".part"), beside(&target, ".part.done"), beside(&target, ".tmp"));
         let file = File::create(&tmp).map_err(FeedError::io("create", &tmp))?;
         let mut out = BufWriter::with_capacity(1 << 16, file);
         fill(&mut self, &mut out)?;
-        let file = out
-            .into_inner()
-            .map_err(|error| FeedError::io("write", &tmp)(error.into_error()))?;
+        let file = out.into_inner().map_err(|error| FeedError::io("write", &tmp)(error.into_error()))?;
         if let Ok(old) = fs::metadata(&target) {
             // Whoever could read the file that is replaced can read the new one; a refusal costs only that.
             let _ = file.set_permissions(old.permissions());
@@ -213,13 +175,8 @@ fn settle_last_close(target: &Path) -> Result<(), FeedError> {
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), FeedError> {
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => {
-            let source =
-                io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to it");
-            Err(FeedError::Io {
-                doing: "use",
-                path: path.display().to_string(),
-                source,
-            })
+            let source = io::Error::new(io::ErrorKind::ResourceBusy, "another run is writing to it");
+            Err(FeedError::Io { doing: "use", path: path.display().to_string(), source })
         }
         // A file system without locks is no reason not to write.
         Ok(()) | Err(fs::TryLockError::Error(_)) => Ok(()),
@@ -247,29 +204,17 @@ pub(super) fn cut_torn_tail(file: &mut File, path: &Path) -> io::Result<()> {
 }
 
 /// The last byte before `end` that `wanted` accepts, with its place.
-pub(super) fn last_byte(
-    file: &mut File,
-    mut end: u64,
-    wanted: impl Fn(u8) -> bool,
-) -> io::Result<Option<(u64, u8)>> {
+pub(super) fn last_byte(file: &mut File, mut end: u64, wanted: impl Fn(u8) -> bool) -> io::Result<Option<(u64, u8)>> {
     let mut block = vec![0; 1 << 16];
     while end > 0 {
         let size = end.min(block.len() as u64);
         end -= size;
         file.seek(SeekFrom::Start(end))?;
-        let Some(part) = usize::try_from(size)
-            .ok()
-            .and_then(|size| block.get_mut(..size))
-        else {
+        let Some(part) = usize::try_from(size).ok().and_then(|size| block.get_mut(..size)) else {
             break;
         };
         file.read_exact(part)?;
-        if let Some((at, byte)) = part
-            .iter()
-            .enumerate()
-            .rev()
-            .find(|(_, byte)| wanted(**byte))
-        {
+        if let Some((at, byte)) = part.iter().enumerate().rev().find(|(_, byte)| wanted(**byte)) {
             return Ok(Some((end + at as u64, *byte)));
         }
     }

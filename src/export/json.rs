@@ -11,9 +11,7 @@ use tracing::warn;
 use super::destination::Destination;
 use super::item::{self, Projection};
 use super::journal::{Journal, last_byte};
-use super::{
-    Empty, Encoding, Existing, Feed, FeedError, FeedOptions, FeedSummary, ItemText, Layout, text,
-};
+use super::{Empty, Encoding, Existing, Feed, FeedError, FeedOptions, FeedSummary, ItemText, Layout, text};
 
 #[derive(Debug)]
 pub(super) struct Json {
@@ -52,24 +50,11 @@ impl Json {
         Ok(Self::new(destination, journal, before, &options))
     }
 
-    pub(super) fn to_writer(
-        out: Box<dyn Write + Send>,
-        options: FeedOptions,
-    ) -> Result<Self, FeedError> {
-        Ok(Self::new(
-            Destination::Writer(out),
-            Journal::nameless()?,
-            None,
-            &options,
-        ))
+    pub(super) fn to_writer(out: Box<dyn Write + Send>, options: FeedOptions) -> Result<Self, FeedError> {
+        Ok(Self::new(Destination::Writer(out), Journal::nameless()?, None, &options))
     }
 
-    fn new(
-        destination: Destination,
-        journal: Journal,
-        before: Option<Before>,
-        options: &FeedOptions,
-    ) -> Self {
+    fn new(destination: Destination, journal: Journal, before: Option<Before>, options: &FeedOptions) -> Self {
         Self {
             destination,
             journal,
@@ -91,16 +76,11 @@ impl Feed for Json {
             let mut result = item::check(item.as_str());
             match &self.projection {
                 Some(projection) if result.is_ok() => {
-                    result = projection
-                        .apply(item.as_str(), &mut self.lines)
-                        .map_err(|error| error.to_string());
+                    result = projection.apply(item.as_str(), &mut self.lines).map_err(|error| error.to_string());
                 }
                 _ => self.lines.push_str(item.as_str()),
             }
-            result.map_err(|reason| FeedError::Item {
-                path: self.destination.name(),
-                reason,
-            })?;
+            result.map_err(|reason| FeedError::Item { path: self.destination.name(), reason })?;
             self.lines.push('\n');
         }
         self.journal.sink().push(self.lines.as_bytes());
@@ -115,22 +95,11 @@ impl Feed for Json {
         let uri = self.destination.name();
         if self.empty == Empty::Omit && self.before.is_none() && self.journal.is_empty()? {
             self.journal.discard()?;
-            return Ok(FeedSummary {
-                uri,
-                items: 0,
-                bytes: 0,
-            });
+            return Ok(FeedSummary { uri, items: 0, bytes: 0 });
         }
         let mut items = 0;
-        let array = Array {
-            before: self.before.take(),
-            layout: self.layout,
-            encoding: self.encoding,
-            name: &uri,
-        };
-        let bytes = self.destination.finish(self.journal, |journal, out| {
-            array.write(journal, out, &mut items)
-        })?;
+        let array = Array { before: self.before.take(), layout: self.layout, encoding: self.encoding, name: &uri };
+        let bytes = self.destination.finish(self.journal, |journal, out| array.write(journal, out, &mut items))?;
         Ok(FeedSummary { uri, items, bytes })
     }
 }
@@ -143,22 +112,9 @@ struct Array<'n> {
 }
 
 impl Array<'_> {
-    fn write(
-        self,
-        journal: &mut Journal,
-        out: &mut dyn Write,
-        count: &mut u64,
-    ) -> Result<(), FeedError> {
-        let failed = |source| FeedError::Io {
-            doing: "write",
-            path: self.name.to_owned(),
-            source,
-        };
-        let newline = if self.layout == Layout::OneLine {
-            ""
-        } else {
-            "\n"
-        };
+    fn write(self, journal: &mut Journal, out: &mut dyn Write, count: &mut u64) -> Result<(), FeedError> {
+        let failed = |source| FeedError::Io { doing: "write", path: self.name.to_owned(), source };
+        let newline = if self.layout == Layout::OneLine { "" } else { "\n" };
         let mut separator = newline.to_owned();
         out.write_all(b"[").map_err(failed)?;
         if let Some(before) = &self.before {
@@ -168,10 +124,7 @@ impl Array<'_> {
         let (mut chars, mut lines) = (String::new(), String::new());
         journal.each_line(|line| {
             if let Err(reason) = item::check(line) {
-                warn!(
-                    path = self.name,
-                    reason, "left out a line of the journal that is not an item"
-                );
+                warn!(path = self.name, reason, "left out a line of the journal that is not an item");
                 return Ok(());
             }
             let mut item = line;
@@ -185,16 +138,12 @@ impl Array<'_> {
                 text::indent(item, usize::from(width), &mut lines);
                 item = &lines;
             }
-            out.write_all(separator.as_bytes())
-                .and_then(|()| out.write_all(item.as_bytes()))
-                .map_err(failed)?;
+            out.write_all(separator.as_bytes()).and_then(|()| out.write_all(item.as_bytes())).map_err(failed)?;
             separator = format!(",{newline}");
             *count += 1;
             Ok(())
         })?;
-        out.write_all(newline.as_bytes())
-            .and_then(|()| out.write_all(b"]"))
-            .map_err(failed)?;
+        out.write_all(newline.as_bytes()).and_then(|()| out.write_all(b"]")).map_err(failed)?;
         out.flush().map_err(failed)
     }
 }
@@ -207,11 +156,7 @@ impl Before {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(FeedError::io("read", path)(error)),
         };
-        let other = |reason: String| FeedError::Existing {
-            path: path.display().to_string(),
-            expected: "a json array",
-            reason,
-        };
+        let other = |reason: String| FeedError::Existing { path: path.display().to_string(), expected: "a json array", reason };
         let failed = |source| FeedError::io("read", path)(source);
         let len = file.metadata().map_err(failed)?.len();
         let Some((close, last)) = last_byte(&mut file, len, visible).map_err(failed)? else {
@@ -245,11 +190,7 @@ impl Before {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(self.start))?;
         let copied = io::copy(&mut file.take(self.end - self.start), out)?;
-        if copied == self.end - self.start {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::UnexpectedEof.into())
-        }
+        if copied == self.end - self.start { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 

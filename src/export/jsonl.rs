@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use super::item::Projection;
 use super::journal::{cut_torn_tail, lock};
 use super::sink::Sink;
-use super::{
-    Empty, Encoding, Existing, Feed, FeedError, FeedOptions, FeedSummary, ItemText, text, uri,
-};
+use super::{Empty, Encoding, Existing, Feed, FeedError, FeedOptions, FeedSummary, ItemText, text, uri};
 
 #[derive(Debug)]
 pub(super) struct JsonLines {
@@ -38,17 +36,11 @@ impl JsonLines {
             lock(&file, path)?;
             match options.existing {
                 Existing::Overwrite => file.set_len(0).map_err(FeedError::io("empty", path))?,
-                Existing::Append => {
-                    cut_torn_tail(&mut file, path).map_err(FeedError::io("repair", path))?
-                }
+                Existing::Append => cut_torn_tail(&mut file, path).map_err(FeedError::io("repair", path))?,
             }
         }
         let out = file.try_clone().map_err(FeedError::io("open", path))?;
-        Ok(Self::new(
-            Sink::new(Box::new(out), Some(path.to_owned())),
-            Some((path.to_owned(), file)),
-            options,
-        ))
+        Ok(Self::new(Sink::new(Box::new(out), Some(path.to_owned())), Some((path.to_owned(), file)), options))
     }
 
     pub(super) fn to_writer(out: Box<dyn Write + Send>, options: FeedOptions) -> Self {
@@ -80,19 +72,13 @@ impl Feed for JsonLines {
         for item in items {
             let mut line = item.as_str();
             if memchr::memchr(b'\n', line.as_bytes()).is_some() {
-                return Err(FeedError::Item {
-                    path: self.path(),
-                    reason: "it holds a line break".to_owned(),
-                });
+                return Err(FeedError::Item { path: self.path(), reason: "it holds a line break".to_owned() });
             }
             if let Some(projection) = &self.projection {
                 projected.clear();
                 projection
                     .apply(line, &mut projected)
-                    .map_err(|error| FeedError::Item {
-                        path: self.path(),
-                        reason: error.to_string(),
-                    })?;
+                    .map_err(|error| FeedError::Item { path: self.path(), reason: error.to_string() })?;
                 line = &projected;
             }
             match self.encoding {
@@ -122,10 +108,6 @@ impl Feed for JsonLines {
                 fs::remove_file(path).map_err(FeedError::io("remove", path))?;
             }
         }
-        Ok(FeedSummary {
-            uri: self.path(),
-            items: self.items,
-            bytes,
-        })
+        Ok(FeedSummary { uri: self.path(), items: self.items, bytes })
     }
 }

@@ -91,9 +91,7 @@ impl Encoding {
         match name.to_ascii_lowercase().as_str() {
             "" | "ascii" | "us-ascii" => Ok(Self::Ascii),
             "utf-8" | "utf8" => Ok(Self::Utf8),
-            _ => Err(FeedError::Encoding {
-                found: name.to_owned(),
-            }),
+            _ => Err(FeedError::Encoding { found: name.to_owned() }),
         }
     }
 }
@@ -157,9 +155,7 @@ pub fn open(
     let writer = || stdout().map_err(FeedError::io("open", Path::new("-")));
     Ok(match (target.format, &target.place) {
         (Format::JsonLines, Place::File(path)) => Box::new(jsonl::JsonLines::open(path, options)?),
-        (Format::JsonLines, Place::Stdout) => {
-            Box::new(jsonl::JsonLines::to_writer(writer()?, options))
-        }
+        (Format::JsonLines, Place::Stdout) => Box::new(jsonl::JsonLines::to_writer(writer()?, options)),
         (Format::Json, Place::File(path)) => Box::new(json::Json::open(path, options)?),
         (Format::Json, Place::Stdout) => Box::new(json::Json::to_writer(writer()?, options)?),
         (Format::Csv, Place::File(path)) => Box::new(csv::Csv::open(path, options)?),
@@ -172,9 +168,7 @@ pub fn open(
 #[non_exhaustive]
 pub enum FeedError {
     /// The operating system refused something.
-    #[error(
-        "cannot {doing} {path}: {source}; check that the folder exists, is writable and has room"
-    )]
+    #[error("cannot {doing} {path}: {source}; check that the folder exists, is writable and has room")]
     Io {
         /// What was tried.
         doing: &'static str,
@@ -192,9 +186,7 @@ pub enum FeedError {
         reason: String,
     },
     /// The file to append to is of another format.
-    #[error(
-        "cannot append to {path}: it is not {expected} ({reason}); overwrite it with -O, or give another file"
-    )]
+    #[error("cannot append to {path}: it is not {expected} ({reason}); overwrite it with -O, or give another file")]
     Existing {
         /// The file.
         path: String,
@@ -235,11 +227,7 @@ pub enum FeedError {
 impl FeedError {
     fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.display().to_string();
-        move |source| Self::Io {
-            doing,
-            path,
-            source,
-        }
+        move |source| Self::Io { doing, path, source }
     }
 }
 

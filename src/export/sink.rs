@@ -18,21 +18,12 @@ pub(super) struct Sink {
 
 impl Sink {
     pub(super) fn new(out: Box<dyn Write + Send>, path: Option<PathBuf>) -> Self {
-        Self {
-            out,
-            path,
-            buffer: Vec::new(),
-            written: 0,
-        }
+        Self { out, path, buffer: Vec::new(), written: 0 }
     }
 
     /// Makes room before anything of a call is taken, so that an error here means that nothing was.
     pub(super) fn make_room(&mut self) -> Result<(), FeedError> {
-        if self.buffer.len() >= BUFFER {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
     /// Takes bytes. If they fill the buffer and cannot be written, the next call tries again and tells.
@@ -58,11 +49,7 @@ impl Sink {
         };
         self.buffer.drain(..done);
         self.written += done as u64;
-        result.map_err(|source| FeedError::Io {
-            doing: "write",
-            path: uri(self.path.as_ref()),
-            source,
-        })
+        result.map_err(|source| FeedError::Io { doing: "write", path: uri(self.path.as_ref()), source })
     }
 
     /// Bytes handed to the writer so far.

@@ -72,17 +72,13 @@ impl Target {
         if local.contains("://") {
             return Err(FeedError::NoFile { target: target() });
         }
-        let suffix = local.rsplit_once(':').filter(|(_, name)| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
-        });
+        let suffix =
+            local.rsplit_once(':').filter(|(_, name)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()));
         let (file, named) = match suffix {
             Some((file, name)) => match Format::from_name(name) {
                 Some(format) => (file, Some(format)),
                 None => {
-                    return Err(FeedError::UnknownFormat {
-                        found: name.to_owned(),
-                        target: target(),
-                    });
+                    return Err(FeedError::UnknownFormat { found: name.to_owned(), target: target() });
                 }
             },
             None => (local, None),
@@ -91,26 +87,18 @@ impl Target {
             return Err(FeedError::NoFile { target: target() });
         }
         if file == "-" {
-            return Ok(Self {
-                place: Place::Stdout,
-                format: named.unwrap_or(Format::JsonLines),
-            });
+            return Ok(Self { place: Place::Stdout, format: named.unwrap_or(Format::JsonLines) });
         }
         let format = match (named, Path::new(file).extension()) {
             (Some(format), _) => format,
             (None, Some(extension)) => {
                 let found = extension.to_string_lossy();
-                Format::from_name(&found).ok_or_else(|| FeedError::UnknownFormat {
-                    found: found.into_owned(),
-                    target: target(),
-                })?
+                Format::from_name(&found)
+                    .ok_or_else(|| FeedError::UnknownFormat { found: found.into_owned(), target: target() })?
             }
             (None, None) => return Err(FeedError::NoFormat { target: target() }),
         };
-        Ok(Self {
-            place: Place::File(PathBuf::from(file)),
-            format,
-        })
+        Ok(Self { place: Place::File(PathBuf::from(file)), format })
     }
 }
 
@@ -120,16 +108,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, place: &str, format: Format) {
-        let place = if place == "-" {
-            Place::Stdout
-        } else {
-            Place::File(place.into())
-        };
-        assert_eq!(
-            Target::parse(text).unwrap(),
-            Target { place, format },
-            "{text}"
-        );
+        let place = if place == "-" { Place::Stdout } else { Place::File(place.into()) };
+        assert_eq!(Target::parse(text).unwrap(), Target { place, format }, "{text}");
     }
 
     #[test]
@@ -152,10 +132,7 @@ mod tests {
         for (text, parts) in [
             ("items.xml", &["\"xml\"", "jsonl", "csv"][..]),
             ("items.csv:parquet", &["\"parquet\"", "jsonl"]),
-            (
-                "items",
-                &["does not tell its format", "jsonl", "FILE:format"],
-            ),
+            ("items", &["does not tell its format", "jsonl", "FILE:format"]),
             ("", &["names no local file"]),
             (":csv", &["names no local file"]),
             ("dir/", &["names no local file"]),

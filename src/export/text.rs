@@ -134,15 +134,8 @@ fn decode_unit(unit: u16, escape: &str) -> (Option<char>, usize) {
     if let Some(c) = char::from_u32(u32::from(unit)) {
         return (Some(c), 6);
     }
-    let pair = escape
-        .get(6..)
-        .and_then(hex_escape)
-        .and_then(|low| char::decode_utf16([unit, low]).next()?.ok());
-    if pair.is_some() {
-        (pair, 12)
-    } else {
-        (None, 6)
-    }
+    let pair = escape.get(6..).and_then(hex_escape).and_then(|low| char::decode_utf16([unit, low]).next()?.ok());
+    if pair.is_some() { (pair, 12) } else { (None, 6) }
 }
 
 #[cfg(test)]
@@ -180,15 +173,8 @@ mod tests {
     #[test]
     fn indentation_is_that_of_python() {
         let mut out = String::new();
-        indent(
-            r#"{"a": [1, 2], "b": {}, "c": [], "d": "x, [y]: \"{\\"}"#,
-            2,
-            &mut out,
-        );
-        assert_eq!(
-            out,
-            "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": [],\n  \"d\": \"x, [y]: \\\"{\\\\\"\n}"
-        );
+        indent(r#"{"a": [1, 2], "b": {}, "c": [], "d": "x, [y]: \"{\\"}"#, 2, &mut out);
+        assert_eq!(out, "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {},\n  \"c\": [],\n  \"d\": \"x, [y]: \\\"{\\\\\"\n}");
     }
 
     proptest! {

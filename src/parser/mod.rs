@@ -68,7 +68,15 @@ struct Ended {
 
 impl Parser {
     pub(crate) fn new(stage: Stage, config: ParserConfig, engine: Facts<Fact>, pulse: Arc<Pulse>) -> Self {
-        Self { stage, config, engine, pulse, held: Vec::new(), held_since: None, alive: Some(tokio::sync::watch::Sender::new(())) }
+        Self {
+            stage,
+            config,
+            engine,
+            pulse,
+            held: Vec::new(),
+            held_since: None,
+            alive: Some(tokio::sync::watch::Sender::new(())),
+        }
     }
 
     fn page(&mut self, tag: Tag, job: Arc<Job>, reply: Arc<Reply>, latency: Duration, slot: Slot, cx: &mut Cx<'_, Self>) {
@@ -104,10 +112,14 @@ impl Parser {
                 });
             }
             Order::Start { tag, cursor } => {
-                self.run(tag, None, Origin::Start { skip: cursor }, Rc::default(), None, slot, cx, move |out| whole(spider, |s| s.start(out)));
+                self.run(tag, None, Origin::Start { skip: cursor }, Rc::default(), None, slot, cx, move |out| {
+                    whole(spider, |s| s.start(out))
+                });
             }
             Order::Idle { tag, made } => {
-                self.run(tag, None, Origin::Idle { made }, Rc::default(), None, slot, cx, move |out| whole(spider, |s| s.idle(out)));
+                self.run(tag, None, Origin::Idle { made }, Rc::default(), None, slot, cx, move |out| {
+                    whole(spider, |s| s.idle(out))
+                });
             }
             Order::Signal(event) => self.stage.listeners.tell(&event.signal()),
         }
@@ -136,13 +148,15 @@ impl Parser {
             job: job.clone(),
         });
         let context = self.stage.listeners.context.clone();
-        let out = OutCore::new(origin, job.clone(), context, port, self.config.max_effects, self.config.depth_priority, held.clone());
+        let out =
+            OutCore::new(origin, job.clone(), context, port, self.config.max_effects, self.config.depth_priority, held.clone());
         let Some(alive) = &self.alive else {
             self.finish(Ended { parsed: Box::new(cancelled(tag)) });
             return;
         };
         let mut gone = alive.subscribe();
         let stage = self.stage.clone();
+        let (listeners, page, limit) = (stage.listeners.clone(), job.clone(), self.config.callback_timeout);
         let body = async move {
             let (mut out, result) = match callback(out).await {
                 Ok(ended) => ended,
@@ -170,15 +184,21 @@ impl Parser {
             };
             let discarded = held.get();
             let marks = marks.take();
-            let mut parsed = Parsed { tag, effects: Effects::default(), result: Ok(()), marks, discarded: 0, unknown_step: false };
+            let mut parsed =
+                Parsed { tag, effects: Effects::default(), result: Ok(()), marks, discarded: 0, unknown_step: false };
             match ended {
                 Ok(Ok(Ok(effects))) => parsed.effects = effects,
                 Ok(Ok(Err(error))) => parsed.result = Err(CallbackFault::Error(error)),
                 Ok(Err(UnknownStep)) => parsed.unknown_step = true,
                 Err(fault) => parsed.result = Err(fault),
             }
-            if parsed.result.is_err() {
+            if let Err(fault) = &parsed.result {
                 parsed.discarded = discarded;
+                if *fault != CallbackFault::Cancelled {
+                    let (url, step) = page.as_deref().map(|j| (j.url().as_str(), j.request.step().name())).unwrap_or_default();
+                    let error = fault_text(fault, (limit, limit));
+                    listeners.tell(&Signal::SpiderError { url, step: &step, error: &error });
+                }
             }
             Ended { parsed: Box::new(parsed) }
         });
@@ -250,7 +270,8 @@ struct Commit {
 
 impl Port for Commit {
     fn commit(&self, jobs: Vec<Job>, items: Vec<ItemText>) -> LocalBoxFuture<'static, Result<(), String>> {
-        let (tag, engine, stage, job, committing) = (self.tag, self.engine.clone(), self.stage.clone(), self.job.clone(), self.committing.clone());
+        let (tag, engine, stage, job, committing) =
+            (self.tag, self.engine.clone(), self.stage.clone(), self.job.clone(), self.committing.clone());
         Box::pin(async move {
             let effects = stage.run(jobs, items, job.as_deref()).await;
             let (done, answer) = oneshot::channel();
@@ -289,7 +310,14 @@ fn whole(
 }
 
 fn cancelled(tag: Tag) -> Parsed {
-    Parsed { tag, effects: Effects::default(), result: Err(CallbackFault::Cancelled), marks: Marks::default(), discarded: 0, unknown_step: false }
+    Parsed {
+        tag,
+        effects: Effects::default(),
+        result: Err(CallbackFault::Cancelled),
+        marks: Marks::default(),
+        discarded: 0,
+        unknown_step: false,
+    }
 }
 
 /// The words of a callback's failure, for log, record and stats.
@@ -298,12 +326,9 @@ pub(crate) fn fault_text(fault: &CallbackFault, limits: (Duration, Duration)) ->
         CallbackFault::Error(error) => error.clone(),
         CallbackFault::Panic(text) => format!("panicked: {text}"),
         CallbackFault::TimedOut => format!("one await took longer than {} s (CALLBACK_TIMEOUT)", limits.0.as_secs_f64()),
-        CallbackFault::Stalled => format!("held its thread for {} s without an await (PARSE_STALL); it was abandoned", limits.1.as_secs_f64()),
+        CallbackFault::Stalled => {
+            format!("held its thread for {} s without an await (PARSE_STALL); it was abandoned", limits.1.as_secs_f64())
+        }
         CallbackFault::Cancelled => "the job stopped".to_owned(),
     }
-}
-
-/// Tells listeners of a failed callback.
-pub(crate) fn error_signal<'a>(url: &'a str, step: &'a str, error: &'a str) -> Signal<'a> {
-    Signal::SpiderError { url, step, error }
 }

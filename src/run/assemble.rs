@@ -121,11 +121,15 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let frontier = Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
+    let frontier =
+        Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
     let start_cursor = frontier.start_cursor();
     let frontier = Arc::new(Mutex::new(frontier));
     let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
-    let make = { let facts = facts.clone(); move |_| Scheduler::new(frontier.clone(), facts.clone()) };
+    let make = {
+        let facts = facts.clone();
+        move |_| Scheduler::new(frontier.clone(), facts.clone())
+    };
     hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
 
     let releasing = Releasing::default();
@@ -167,13 +171,19 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         facts.clone(),
     );
     let downloader = Inbox::new("downloader", settings.window_limit().max(1024));
-    hold(&mut stoppers, supervise(Place::Here, &downloader, Policy::default(), move |_| Downloader::new(downloads.clone()), died()));
+    hold(
+        &mut stoppers,
+        supervise(Place::Here, &downloader, Policy::default(), move |_| Downloader::new(downloads.clone()), died()),
+    );
 
     let collector = Inbox::new("collector", COLLECTOR_BOUND);
     let courier = Inbox::new("courier", COURIER_BOUND);
     let state = delivery.courier.clone();
     let answers = collector.controls();
-    hold(&mut stoppers, supervise(threads.courier, &courier, Policy::default(), move |_| Courier::new(state.clone(), answers.clone()), died()));
+    hold(
+        &mut stoppers,
+        supervise(threads.courier, &courier, Policy::default(), move |_| Courier::new(state.clone(), answers.clone()), died()),
+    );
     let state = delivery.collector.clone();
     let (link, controls, to_engine) = (courier.link(), courier.controls(), facts.clone());
     let make = move |_| Collector::new(state.clone(), to_engine.clone(), link.clone(), controls.clone());
@@ -218,7 +228,8 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             broker.tell(broker::message::Control::Release(lease));
         })
     };
-    let hub = Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
+    let hub =
+        Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
     let (done, ended) = oneshot::channel();
     let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
     // The engine is fatal: it is made once, and a panic in it ends the job.
@@ -270,6 +281,7 @@ fn hub_config(
         lease_give_up: settings.lease_give_up,
         grace: settings.grace,
         close_timeout: settings.close_timeout,
+        download_timeout: settings.download_timeout,
         stall_warn: settings.stall_warn,
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,

@@ -1,6 +1,7 @@
 //! One run of a spider: puts actors, backends and threads together and waits for the end.
 
 mod assemble;
+pub(crate) mod jobdir;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,23 +47,38 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let settings = spec.settings.clone();
     let stats = Stats::new();
     stats.set("start_time", utc_now());
-    let spider = (spec.spider.build)(&spec.arguments).map_err(|e| StartError::Usage(format!("spider {}: {e}", spec.spider.name)))?;
+    let spider =
+        (spec.spider.build)(&spec.arguments).map_err(|e| StartError::Usage(format!("spider {}: {e}", spec.spider.name)))?;
 
-    let pipelines = choose(&spec.components.pipelines, &settings.item_pipelines, "ITEM_PIPELINES", &settings).map_err(StartError::Usage)?;
-    let extensions = choose(&spec.components.extensions, &settings.extensions, "EXTENSIONS", &settings).map_err(StartError::Usage)?;
-    let middlewares =
-        choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings).map_err(StartError::Usage)?;
+    let pipelines =
+        choose(&spec.components.pipelines, &settings.item_pipelines, "ITEM_PIPELINES", &settings).map_err(StartError::Usage)?;
+    let extensions =
+        choose(&spec.components.extensions, &settings.extensions, "EXTENSIONS", &settings).map_err(StartError::Usage)?;
+    let middlewares = choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings)
+        .map_err(StartError::Usage)?;
     let rules = Rules::new(&settings.leases, UnmatchedLease::Anonymous).map_err(|e| StartError::Usage(e.to_string()))?;
     let roster = match &settings.identities {
         Some(path) => Some(crate::plane::identities::load(path).map_err(|e| StartError::Usage(e.to_string()))?),
         None => None,
     };
     let plane = Arc::new(Embedded::new(roster.as_ref()));
-    let transport = ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
+    let transport =
+        ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
 
     let job_text = spec.job_id.to_string();
-    std::fs::create_dir_all(&settings.data_dir)
-        .map_err(|e| StartError::Io(format!("{}: cannot be made: {e}; set DATA_DIR to a directory that can be written", settings.data_dir.display())))?;
+    if let Some(dir) = &settings.jobdir {
+        jobdir::claim(dir, &spec.job_id, spec.spider.name).map_err(|e| StartError::Usage(e.to_string()))?;
+        tracing::warn!(
+            jobdir = %dir.display(),
+            "JOBDIR keeps the job's id and the records that are not delivered yet; the queue itself is kept in memory by this version, so a new run crawls from the start"
+        );
+    }
+    std::fs::create_dir_all(&settings.data_dir).map_err(|e| {
+        StartError::Io(format!(
+            "{}: cannot be made: {e}; set DATA_DIR to a directory that can be written",
+            settings.data_dir.display()
+        ))
+    })?;
     let store_path = settings.data_dir.join("jobs.db");
     let job_store = JobStore::open(&store_path).map_err(|e| StartError::Io(e.to_string()))?;
     job_store.job_started(&spec.job_id, spec.spider.name, &utc_now()).map_err(|e| StartError::Io(e.to_string()))?;
@@ -78,7 +94,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let log = crate::cli::logging::current();
     log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
     let outlets = Outlets { feeds, ring, stats: stats.clone() };
-    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| StartError::Io(e.to_string()))?;
+    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds)
+        .map_err(|e| StartError::Io(e.to_string()))?;
     let spool = delivery.spool.clone();
 
     let entry = Entry::new();
@@ -111,7 +128,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
     let Running { engine, ended, releasing, stop_actors } = assemble(entry, job, backends, pool.threads());
 
-    let watcher = spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
+    let watcher =
+        spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
     if let Some((path, layers)) = watcher {
         let log = log.clone();
         let parts = ConfigParts {
@@ -193,7 +211,11 @@ impl Pool {
         let net = if plan.hub_shares_network {
             None
         } else {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(plan.network_workers).thread_name("net").enable_all().build();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(plan.network_workers)
+                .thread_name("net")
+                .enable_all()
+                .build();
             Some(runtime.map_err(|e| StartError::Io(format!("no network thread can be started: {e}")))?)
         };
         let parsers = (0..plan.parse_threads).map(|n| thread(&format!("parse-{n}"))).collect::<Result<_, _>>()?;

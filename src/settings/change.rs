@@ -41,12 +41,8 @@ mod tests {
     #[test]
     fn a_reload_takes_live_keys_and_names_the_others() {
         let current = Settings::default();
-        let newer = Settings {
-            concurrent_requests: 3,
-            download_delay: Duration::from_secs(2),
-            retry_times: 9,
-            ..Settings::default()
-        };
+        let newer =
+            Settings { concurrent_requests: 3, download_delay: Duration::from_secs(2), retry_times: 9, ..Settings::default() };
         let found = changes(&current, &newer);
         assert_eq!(found.live, ["CONCURRENT_REQUESTS", "DOWNLOAD_DELAY"]);
         assert_eq!(found.restart, ["RETRY_TIMES"]);
@@ -60,20 +56,10 @@ mod tests {
 
     #[test]
     fn exactly_the_pacing_keys_and_the_log_level_are_live() {
-        let live: Vec<&str> = Settings::keys()
-            .iter()
-            .filter(|key| key.reload() == Reload::Live)
-            .map(|key| key.name())
-            .collect();
+        let live: Vec<&str> = Settings::keys().iter().filter(|key| key.reload() == Reload::Live).map(|key| key.name()).collect();
         assert_eq!(
             live,
-            [
-                "CONCURRENT_REQUESTS",
-                "CONCURRENT_REQUESTS_PER_DOMAIN",
-                "DOWNLOAD_DELAY",
-                "RANDOMIZE_DOWNLOAD_DELAY",
-                "LOG_LEVEL",
-            ]
+            ["CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "RANDOMIZE_DOWNLOAD_DELAY", "LOG_LEVEL",]
         );
         assert!(changes(&Settings::default(), &Settings::default()).is_empty());
     }

@@ -99,10 +99,7 @@ impl Rule for Codes {
     }
 
     fn convert(&self, text: &str) -> Value {
-        list_from_text(text, |word| {
-            word.parse::<i64>()
-                .map_or_else(|_| Value::from(word), Value::from)
-        })
+        list_from_text(text, |word| word.parse::<i64>().map_or_else(|_| Value::from(word), Value::from))
     }
 
     fn kind(&self) -> &'static str {
@@ -110,8 +107,7 @@ impl Rule for Codes {
     }
 
     fn allowed(&self) -> String {
-        "a list of HTTP status codes from 100 to 599 (as text: separated by commas, or JSON)"
-            .to_owned()
+        "a list of HTTP status codes from 100 to 599 (as text: separated by commas, or JSON)".to_owned()
     }
 }
 
@@ -130,10 +126,7 @@ impl Rule for Components {
                 Value::Null | Value::Bool(false) => Ok((name.clone(), None)),
                 other => match other.as_i64().and_then(|order| i32::try_from(order).ok()) {
                     Some(order) if !name.is_empty() => Ok((name.clone(), Some(order))),
-                    _ => Err(Problem {
-                        found: format!("{name:?} = {}", describe(other)),
-                        allowed: self.allowed(),
-                    }),
+                    _ => Err(Problem { found: format!("{name:?} = {}", describe(other)), allowed: self.allowed() }),
                 },
             })
             .collect()

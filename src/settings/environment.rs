@@ -22,12 +22,7 @@ impl Environment {
         K: Into<OsString>,
         V: Into<OsString>,
     {
-        Self::Variables(
-            variables
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        )
+        Self::Variables(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
 
@@ -83,17 +78,11 @@ mod tests {
             ("LOG_LEVEL", Variable::Foreign),
             ("JOB_ID_X", Variable::Foreign),
             ("JOB_ID", Variable::Setting("JOB_ID")),
-            (
-                "APCLOUDY_BATCH_SIZE",
-                Variable::Setting("APCLOUDY_BATCH_SIZE"),
-            ),
+            ("APCLOUDY_BATCH_SIZE", Variable::Setting("APCLOUDY_BATCH_SIZE")),
             ("DRAGLINE_LOG_LEVEL", Variable::Setting("LOG_LEVEL")),
             ("DRAGLINE_", Variable::Setting("")),
             ("DRAGLINE_JOB_ID", Variable::Prefixed("JOB_ID")),
-            (
-                "DRAGLINE_SPINNERET_URL",
-                Variable::Prefixed("SPINNERET_URL"),
-            ),
+            ("DRAGLINE_SPINNERET_URL", Variable::Prefixed("SPINNERET_URL")),
         ] {
             assert_eq!(Variable::of(name), meaning, "{name}");
         }

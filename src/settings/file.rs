@@ -26,17 +26,10 @@ pub(crate) struct Entry {
 
 /// Reads the text of a settings file.
 pub(crate) fn read(path: &Path) -> Result<String, SettingsError> {
-    let unreadable = |error: std::io::Error| SettingsError::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    };
+    let unreadable = |error: std::io::Error| SettingsError::Unreadable { path: path.to_owned(), why: error.to_string() };
     let bytes = std::fs::metadata(path).map_err(unreadable)?.len();
     if bytes > MAX_FILE_BYTES {
-        return Err(SettingsError::TooLarge {
-            path: path.to_owned(),
-            bytes,
-            limit: MAX_FILE_BYTES,
-        });
+        return Err(SettingsError::TooLarge { path: path.to_owned(), bytes, limit: MAX_FILE_BYTES });
     }
     std::fs::read_to_string(path).map_err(unreadable)
 }
@@ -50,9 +43,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Vec<SettingsE
         Some("yaml" | "yml") => yaml::parse(text).map_err(|fault| vec![fault]),
         Some("json") => parse_json(text).map_err(|fault| vec![fault]),
         _ => {
-            return Err(vec![SettingsError::UnknownFormat {
-                path: path.to_owned(),
-            }]);
+            return Err(vec![SettingsError::UnknownFormat { path: path.to_owned() }]);
         }
     };
     parsed.map_err(|faults| {
@@ -60,9 +51,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, Vec<SettingsE
             .into_iter()
             .map(|fault| SettingsError::Syntax {
                 path: path.to_owned(),
-                place: fault.place.map_or_else(String::new, |(line, column)| {
-                    format!(", line {line}, column {column}")
-                }),
+                place: fault.place.map_or_else(String::new, |(line, column)| format!(", line {line}, column {column}")),
                 message: redact_text(&fault.message),
             })
             .collect()
@@ -84,10 +73,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn not_a_table(found: &str) -> Self {
-        Self {
-            place: None,
-            message: format!("found {found} at the top; allowed: a table of settings"),
-        }
+        Self { place: None, message: format!("found {found} at the top; allowed: a table of settings") }
     }
 }
 
@@ -109,11 +95,8 @@ fn parse_toml(text: &str) -> Result<Vec<Entry>, Vec<Fault>> {
         .iter()
         .map(|(key, value)| {
             let start = key.span().start;
-            let entry = Entry {
-                key: key.get_ref().to_string(),
-                value: from_toml(value.get_ref()),
-                line: Some(place_of(text, start).0),
-            };
+            let entry =
+                Entry { key: key.get_ref().to_string(), value: from_toml(value.get_ref()), line: Some(place_of(text, start).0) };
             (start, entry)
         })
         .collect();
@@ -124,8 +107,9 @@ fn parse_toml(text: &str) -> Result<Vec<Entry>, Vec<Fault>> {
 fn from_toml(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
-        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
-            .map_or_else(|_| Value::String(number.to_string()), Value::from),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or_else(|_| Value::String(number.to_string()), Value::from)
+        }
         // JSON has no infinity; as text it is refused with its own name.
         DeValue::Float(number) => number
             .as_str()
@@ -135,17 +119,12 @@ fn from_toml(value: &DeValue<'_>) -> Value {
             .map_or_else(|| Value::String(number.to_string()), Value::Number),
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(date) => Value::String(date.to_string()),
-        DeValue::Array(items) => {
-            Value::Array(items.iter().map(|item| from_toml(item.get_ref())).collect())
-        }
+        DeValue::Array(items) => Value::Array(items.iter().map(|item| from_toml(item.get_ref())).collect()),
         DeValue::Table(table) => {
             let mut fields: Vec<_> = table.iter().collect();
             fields.sort_by_key(|(key, _)| key.span().start);
             Value::Object(
-                fields
-                    .into_iter()
-                    .map(|(key, value)| (key.get_ref().to_string(), from_toml(value.get_ref())))
-                    .collect(),
+                fields.into_iter().map(|(key, value)| (key.get_ref().to_string(), from_toml(value.get_ref()))).collect(),
             )
         }
     }
@@ -173,10 +152,7 @@ impl<'de> serde::Deserialize<'de> for JsonEntries {
                 f.write_str("a table of settings")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<JsonEntries, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<JsonEntries, A::Error> {
                 let mut entries: Vec<(String, Value)> = Vec::new();
                 while let Some(key) = map.next_key::<String>()? {
                     if entries.iter().any(|(known, _)| *known == key) {
@@ -194,24 +170,10 @@ impl<'de> serde::Deserialize<'de> for JsonEntries {
 fn parse_json(text: &str) -> Result<Vec<Entry>, Fault> {
     let JsonEntries(entries) = serde_json::from_str(text).map_err(|error| {
         let shown = error.to_string();
-        let message = shown
-            .split(" at line ")
-            .next()
-            .unwrap_or("not JSON")
-            .to_owned();
-        Fault {
-            place: (error.line() > 0).then(|| (error.line(), error.column())),
-            message,
-        }
+        let message = shown.split(" at line ").next().unwrap_or("not JSON").to_owned();
+        Fault { place: (error.line() > 0).then(|| (error.line(), error.column())), message }
     })?;
-    Ok(entries
-        .into_iter()
-        .map(|(key, value)| Entry {
-            key,
-            value,
-            line: None,
-        })
-        .collect())
+    Ok(entries.into_iter().map(|(key, value)| Entry { key, value, line: None }).collect())
 }
 
 #[cfg(test)]
@@ -222,11 +184,7 @@ mod tests {
     use serde_json::json;
 
     fn values(name: &str, text: &str) -> Vec<(String, Value)> {
-        parse(Path::new(name), text)
-            .unwrap()
-            .into_iter()
-            .map(|entry| (entry.key, entry.value))
-            .collect()
+        parse(Path::new(name), text).unwrap().into_iter().map(|entry| (entry.key, entry.value)).collect()
     }
 
     #[test]
@@ -237,18 +195,10 @@ mod tests {
         let expected = vec![
             ("Z".to_owned(), json!(16)),
             ("a".to_owned(), json!(0.5)),
-            (
-                "FEEDS".to_owned(),
-                json!({"b.x": {"format": "x"}, "a.x": {}}),
-            ),
+            ("FEEDS".to_owned(), json!({"b.x": {"format": "x"}, "a.x": {}})),
             ("L".to_owned(), json!([1, "two", false])),
         ];
-        for (name, text) in [
-            ("s.toml", toml),
-            ("s.yaml", yaml),
-            ("s.YML", yaml),
-            ("s.json", json),
-        ] {
+        for (name, text) in [("s.toml", toml), ("s.yaml", yaml), ("s.YML", yaml), ("s.json", json)] {
             let found = values(name, text);
             assert_eq!(found, expected, "{name}");
             let feeds: Vec<&String> = found[2].1.as_object().unwrap().keys().collect();
@@ -258,22 +208,12 @@ mod tests {
 
     #[test]
     fn a_key_knows_its_line() {
-        let yaml = parse(
-            Path::new("s.yaml"),
-            "A: {x: 1, y: [2]}\n\n\nB:\n  - x\nC: 1\n",
-        )
-        .unwrap();
-        let lines: Vec<_> = yaml
-            .iter()
-            .map(|entry| (entry.key.as_str(), entry.line))
-            .collect();
+        let yaml = parse(Path::new("s.yaml"), "A: {x: 1, y: [2]}\n\n\nB:\n  - x\nC: 1\n").unwrap();
+        let lines: Vec<_> = yaml.iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
         assert_eq!(lines, [("A", Some(1)), ("B", Some(4)), ("C", Some(6))]);
 
         let entries = parse(Path::new("s.toml"), "A = 1\n\n  B = 2\n[[L]]\nx = 1\n").unwrap();
-        let lines: Vec<_> = entries
-            .iter()
-            .map(|entry| (entry.key.as_str(), entry.line))
-            .collect();
+        let lines: Vec<_> = entries.iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
         assert_eq!(lines, [("A", Some(1)), ("B", Some(3)), ("L", Some(4))]);
     }
 
@@ -313,12 +253,7 @@ mod tests {
 
     #[test]
     fn an_empty_file_has_no_settings() {
-        for (name, text) in [
-            ("s.toml", ""),
-            ("s.yaml", ""),
-            ("s.yaml", "# none\n"),
-            ("s.json", "{}"),
-        ] {
+        for (name, text) in [("s.toml", ""), ("s.yaml", ""), ("s.yaml", "# none\n"), ("s.json", "{}")] {
             assert_eq!(values(name, text), [], "{name} {text:?}");
         }
     }

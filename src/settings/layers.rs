@@ -50,10 +50,7 @@ impl fmt::Display for Source {
         match self {
             Self::Default => f.write_str("default"),
             Self::File { path, line: None } => write!(f, "{}", path.display()),
-            Self::File {
-                path,
-                line: Some(line),
-            } => write!(f, "{}, line {line}", path.display()),
+            Self::File { path, line: Some(line) } => write!(f, "{}, line {line}", path.display()),
             Self::Watched => f.write_str("watched config"),
             Self::Spider => f.write_str("spider"),
             Self::Environment { variable } => write!(f, "environment variable {variable}"),
@@ -121,10 +118,8 @@ impl Layers {
     /// Reads `config/dragline.toml` or else `dragline.toml` below `directory`, if one is there.
     #[must_use]
     pub fn default_file(self, directory: &Path) -> Self {
-        let found = ["config/dragline.toml", "dragline.toml"]
-            .into_iter()
-            .map(|name| directory.join(name))
-            .find(|path| path.is_file());
+        let found =
+            ["config/dragline.toml", "dragline.toml"].into_iter().map(|name| directory.join(name)).find(|path| path.is_file());
         match found {
             // A path below `.` is shown without the dot.
             Some(path) => self.file(path.strip_prefix(".").unwrap_or(&path)),
@@ -141,10 +136,7 @@ impl Layers {
             Ok(entries) => {
                 let mut layer = Layer::default();
                 for entry in entries {
-                    let source = Source::File {
-                        path: path.to_owned(),
-                        line: entry.line,
-                    };
+                    let source = Source::File { path: path.to_owned(), line: entry.line };
                     layer.put(&entry.key, source, |_| entry.value);
                 }
                 layer
@@ -189,9 +181,7 @@ impl Layers {
             Some((name, text)) => {
                 layer.put(name.trim(), Source::CommandLine, |key| (key.convert)(text));
             }
-            None => layer.errors.push(SettingsError::NotAPair {
-                given: name_or_placeholder(pair),
-            }),
+            None => layer.errors.push(SettingsError::NotAPair { given: name_or_placeholder(pair) }),
         }
         self
     }
@@ -206,29 +196,23 @@ impl Layers {
     /// # Errors
     /// Everything that is wrong in any layer, and values that exclude each other.
     pub fn resolve(&self) -> Result<Resolved, SettingsErrors> {
-        let errors: Vec<SettingsError> = self
-            .layers
-            .values()
-            .flat_map(|layer| layer.errors.iter().cloned())
-            .collect();
+        let errors: Vec<SettingsError> = self.layers.values().flat_map(|layer| layer.errors.iter().cloned()).collect();
         if !errors.is_empty() {
             return Err(SettingsErrors(errors));
         }
-        let settings = Settings::read(|name| self.winner(name).map(|(value, _)| value)).map_err(
-            |problems| {
-                SettingsErrors(
-                    problems
-                        .into_iter()
-                        .map(|(key, problem)| SettingsError::BadValue {
-                            origin: self.source_of(key),
-                            key,
-                            found: problem.found,
-                            allowed: problem.allowed,
-                        })
-                        .collect(),
-                )
-            },
-        )?;
+        let settings = Settings::read(|name| self.winner(name).map(|(value, _)| value)).map_err(|problems| {
+            SettingsErrors(
+                problems
+                    .into_iter()
+                    .map(|(key, problem)| SettingsError::BadValue {
+                        origin: self.source_of(key),
+                        key,
+                        found: problem.found,
+                        allowed: problem.allowed,
+                    })
+                    .collect(),
+            )
+        })?;
         let conflicts = self.conflicts(&settings);
         if !conflicts.is_empty() {
             return Err(SettingsErrors(conflicts));
@@ -243,12 +227,7 @@ impl Layers {
         Ok(Resolved::new(settings, origins, self.file.clone()))
     }
 
-    fn typed<K: AsRef<str>>(
-        mut self,
-        rank: Rank,
-        source: Source,
-        values: impl IntoIterator<Item = (K, Value)>,
-    ) -> Self {
+    fn typed<K: AsRef<str>>(mut self, rank: Rank, source: Source, values: impl IntoIterator<Item = (K, Value)>) -> Self {
         let mut layer = Layer::default();
         for (name, value) in values {
             layer.put(name.as_ref(), source.clone(), |_| value);
@@ -258,15 +237,11 @@ impl Layers {
     }
 
     fn winner(&self, name: &str) -> Option<&(Value, Source)> {
-        self.layers
-            .values()
-            .rev()
-            .find_map(|layer| layer.values.get(name))
+        self.layers.values().rev().find_map(|layer| layer.values.get(name))
     }
 
     fn source_of(&self, name: &str) -> Source {
-        self.winner(name)
-            .map_or(Source::Default, |(_, source)| source.clone())
+        self.winner(name).map_or(Source::Default, |(_, source)| source.clone())
     }
 
     /// Rules about two keys together.
@@ -284,11 +259,7 @@ impl Layers {
         let closing = settings.grace + settings.close_timeout;
         if closing > std::time::Duration::from_secs(25) {
             let found = closing.as_secs_f64();
-            conflict(
-                "GRACE",
-                "CLOSE_TIMEOUT",
-                format!("found {found} s together; allowed: up to 25 s, so lower one of them"),
-            );
+            conflict("GRACE", "CLOSE_TIMEOUT", format!("found {found} s together; allowed: up to 25 s, so lower one of them"));
         }
         if settings.retry_backoff > settings.retry_backoff_max {
             conflict(
@@ -319,10 +290,7 @@ impl fmt::Debug for Layers {
 
 impl Layer {
     fn failed(errors: Vec<SettingsError>) -> Self {
-        Self {
-            values: BTreeMap::new(),
-            errors,
-        }
+        Self { values: BTreeMap::new(), errors }
     }
 
     /// Checks one value and keeps it, or the reason why not.
@@ -342,11 +310,7 @@ impl Layer {
                     }),
                 }
             }
-            Name::Unsupported(advice) => self.errors.push(SettingsError::Unsupported {
-                origin,
-                key: name.to_owned(),
-                advice,
-            }),
+            Name::Unsupported(advice) => self.errors.push(SettingsError::Unsupported { origin, key: name.to_owned(), advice }),
             Name::Unknown(nearest) => self.errors.push(SettingsError::UnknownKey {
                 origin,
                 key: name.chars().filter(|c| !c.is_control()).take(80).collect(),
@@ -360,14 +324,9 @@ impl Layer {
         let variable = name.clone().into_owned();
         match Variable::of(&name) {
             Variable::Foreign => {}
-            Variable::Prefixed(key) => self.errors.push(SettingsError::Prefixed {
-                variable,
-                key: key.to_owned(),
-            }),
+            Variable::Prefixed(key) => self.errors.push(SettingsError::Prefixed { variable, key: key.to_owned() }),
             Variable::Setting(key) => match value.to_str() {
-                Some(text) => self.put(key, Source::Environment { variable }, |key| {
-                    (key.convert)(text)
-                }),
+                Some(text) => self.put(key, Source::Environment { variable }, |key| (key.convert)(text)),
                 None => self.errors.push(SettingsError::NotText { variable }),
             },
         }
@@ -378,9 +337,7 @@ impl Layer {
 fn name_or_placeholder(given: &str) -> String {
     let like_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     match Name::of(given) {
-        Name::Unknown(None) if !given.contains('_') || !given.chars().all(like_a_name) => {
-            "(not shown)".to_owned()
-        }
+        Name::Unknown(None) if !given.contains('_') || !given.chars().all(like_a_name) => "(not shown)".to_owned(),
         _ => given.to_owned(),
     }
 }

@@ -19,12 +19,10 @@ impl Name {
         if let Some(key) = Settings::key(name) {
             return Self::Known(key);
         }
-        let unsupported = UNSUPPORTED
-            .iter()
-            .find(|(pattern, _)| match pattern.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => name == *pattern,
-            });
+        let unsupported = UNSUPPORTED.iter().find(|(pattern, _)| match pattern.strip_suffix('*') {
+            Some(prefix) => name.starts_with(prefix),
+            None => name == *pattern,
+        });
         match unsupported {
             Some((_, advice)) => Self::Unsupported(advice),
             None => Self::Unknown(nearest(name)),
@@ -32,21 +30,17 @@ impl Name {
     }
 }
 
-const PLANE: &str =
-    "remove it; leases, reports and config come from the embedded control plane (see IDENTITIES)";
+const PLANE: &str = "remove it; leases, reports and config come from the embedded control plane (see IDENTITIES)";
 const SINK: &str = "remove it; batches go to the embedded sink in DATA_DIR";
 const NOT_YET: &str = "remove it";
 const COMPILED: &str = "remove it; spiders and components are registered when the program is built";
-const ORDER: &str =
-    "remove it; start requests go first in, first out, all others last in, first out by priority";
+const ORDER: &str = "remove it; start requests go first in, first out, all others last in, first out by priority";
 const TWISTED: &str = "remove it; there is no such runtime underneath";
 const TLS: &str = "remove it; TLS 1.2 and 1.3 are used, see DOWNLOAD_VERIFY_CERTIFICATES";
 const PROXY: &str = "remove it; the proxy comes with the identity (see IDENTITIES)";
 const STORAGE: &str = "remove it; feeds are written to local files or standard output";
-const THROTTLE: &str =
-    "remove it; set DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN; Retry-After is honoured";
-const BASE: &str =
-    "remove it; built-in components are switched off by name in the setting without _BASE";
+const THROTTLE: &str = "remove it; set DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN; Retry-After is honoured";
+const BASE: &str = "remove it; built-in components are switched off by name in the setting without _BASE";
 
 /// Names with a meaning elsewhere, and the way out; `*` at the end covers all names that begin so.
 const UNSUPPORTED: &[(&str, &str)] = &[
@@ -62,15 +56,9 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("CLOSESPIDER_TIMEOUT_NO_ITEM", "use CLOSESPIDER_TIMEOUT"),
     ("CLOSESPIDER_PAGECOUNT_NO_ITEM", "use CLOSESPIDER_PAGECOUNT"),
     ("COMMANDS_MODULE", COMPILED),
-    (
-        "CONCURRENT_REQUESTS_PER_IP",
-        "use CONCURRENT_REQUESTS_PER_DOMAIN",
-    ),
+    ("CONCURRENT_REQUESTS_PER_IP", "use CONCURRENT_REQUESTS_PER_DOMAIN"),
     ("COOKIES_DEBUG", "use LOG_LEVEL"),
-    (
-        "DEFAULT_DROPITEM_LOG_LEVEL",
-        "remove it; dropped items are counted and logged as WARNING",
-    ),
+    ("DEFAULT_DROPITEM_LOG_LEVEL", "remove it; dropped items are counted and logged as WARNING"),
     ("DEFAULT_ITEM_CLASS", COMPILED),
     ("DEPTH_STATS_VERBOSE", NOT_YET),
     ("DNSCACHE_*", NOT_YET),
@@ -83,25 +71,13 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("DOWNLOADER_MIDDLEWARES_BASE", BASE),
     ("DOWNLOADER_STATS", NOT_YET),
     ("DOWNLOAD_BIND_ADDRESS", NOT_YET),
-    (
-        "DOWNLOAD_HANDLERS*",
-        "remove it; http, https and data are built in",
-    ),
-    (
-        "DOWNLOAD_SLOTS",
-        "use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN",
-    ),
+    ("DOWNLOAD_HANDLERS*", "remove it; http, https and data are built in"),
+    ("DOWNLOAD_SLOTS", "use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN"),
     ("DOWNLOAD_TLS_*", TLS),
-    (
-        "DUPEFILTER_*",
-        "remove it; the duplicate filter is built in, dont_filter on a request passes it",
-    ),
+    ("DUPEFILTER_*", "remove it; the duplicate filter is built in, dont_filter on a request passes it"),
     ("EDITOR", NOT_YET),
     ("EXTENSIONS_BASE", BASE),
-    (
-        "FEED_EXPORTERS*",
-        "remove it; the formats are built in, name one with format in FEEDS",
-    ),
+    ("FEED_EXPORTERS*", "remove it; the formats are built in, name one with format in FEEDS"),
     ("FEED_EXPORT_BATCH_ITEM_COUNT", NOT_YET),
     ("FEED_FORMAT", "use FEEDS"),
     ("FEED_URI", "use FEEDS"),
@@ -114,14 +90,8 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("FTP_*", STORAGE),
     ("GCS_*", STORAGE),
     ("HTTP2_MAX_FRAME_SIZE", NOT_YET),
-    (
-        "HTTPAUTH_*",
-        "remove it; credentials come with the identity (see IDENTITIES)",
-    ),
-    (
-        "HTTPCACHE_*",
-        "remove it; there is no HTTP cache yet, every request goes to its site",
-    ),
+    ("HTTPAUTH_*", "remove it; credentials come with the identity (see IDENTITIES)"),
+    ("HTTPCACHE_*", "remove it; there is no HTTP cache yet, every request goes to its site"),
     ("HTTPPROXY_*", PROXY),
     ("HTTPX_*", NOT_YET),
     ("IMAGES_*", NOT_YET),
@@ -135,10 +105,7 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("MAIL_*", "remove it; no mail is sent"),
     ("MEDIA_*", NOT_YET),
     ("MEMDEBUG_*", NOT_YET),
-    (
-        "MEMUSAGE_*",
-        "remove it; memory is bounded by WINDOW_BYTES and FRONTIER_MAX_BYTES",
-    ),
+    ("MEMUSAGE_*", "remove it; memory is bounded by WINDOW_BYTES and FRONTIER_MAX_BYTES"),
     ("METAREFRESH_*", NOT_YET),
     ("NEWSPIDER_MODULE", COMPILED),
     ("PERIODIC_LOG_*", "use LOGSTATS_INTERVAL"),
@@ -146,15 +113,9 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("REFERER_ENABLED", NOT_YET),
     ("REFERRER_POLICY", NOT_YET),
     ("REMOTE_CONTROL_*", NOT_YET),
-    (
-        "REQUEST_FINGERPRINTER_*",
-        "remove it; the key of a request is method, canonical URL and body",
-    ),
+    ("REQUEST_FINGERPRINTER_*", "remove it; the key of a request is method, canonical URL and body"),
     ("REQUEST_HEADER_ORDER", NOT_YET),
-    (
-        "RETRY_EXCEPTIONS",
-        "remove it; connection errors, timeouts and cut bodies are retried",
-    ),
+    ("RETRY_EXCEPTIONS", "remove it; connection errors, timeouts and cut bodies are retried"),
     ("RETRY_GIVE_UP_LOG_LEVEL", "use LOG_LEVEL"),
     ("ROBOTSTXT_PARSER", COMPILED),
     ("SCHEDULER", COMPILED),
@@ -163,18 +124,12 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("SCRAPER_SLOT_MAX_ACTIVE_SIZE", "use WINDOW_BYTES"),
     ("SPIDER_CONTRACTS*", COMPILED),
     ("SPIDER_LOADER_*", COMPILED),
-    (
-        "SPIDER_MIDDLEWARES*",
-        "remove it; use an item pipeline or a downloader middleware",
-    ),
+    ("SPIDER_MIDDLEWARES*", "remove it; use an item pipeline or a downloader middleware"),
     ("SPIDER_MODULES", COMPILED),
     ("STATSMAILER_RCPTS", "remove it; no mail is sent"),
     ("STATS_CLASS", COMPILED),
     ("STICKY_META_KEYS", NOT_YET),
-    (
-        "TELNETCONSOLE_*",
-        "remove it; there is no console, see PROGRESS and LOGSTATS_INTERVAL",
-    ),
+    ("TELNETCONSOLE_*", "remove it; there is no console, see PROGRESS and LOGSTATS_INTERVAL"),
     ("TEMPLATES_DIR", COMPILED),
     ("TWISTED_*", TWISTED),
     ("WARN_ON_GENERATOR_RETURN_VALUE", NOT_YET),
@@ -206,11 +161,9 @@ fn distance(one: &str, other: &str) -> usize {
         let mut current = vec![row + 1];
         let mut column_before = None;
         for (column, right) in other.iter().enumerate() {
-            let at =
-                |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
-            let mut least = (at(&last, column) + usize::from(left != *right))
-                .min(at(&last, column + 1) + 1)
-                .min(at(&current, column) + 1);
+            let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
+            let mut least =
+                (at(&last, column) + usize::from(left != *right)).min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
             if previous == Some(*right) && column_before == Some(left) {
                 least = least.min(at(&before_last, column.wrapping_sub(1)) + 1);
             }
@@ -268,10 +221,7 @@ mod tests {
             assert!(Settings::key(pattern).is_none(), "{pattern}");
             for word in advice.split(|c: char| !c.is_ascii_uppercase() && c != '_') {
                 let names_a_key = word.contains('_') && !word.starts_with('_');
-                assert!(
-                    !names_a_key || Settings::key(word).is_some(),
-                    "{pattern}: {word}"
-                );
+                assert!(!names_a_key || Settings::key(word).is_some(), "{pattern}: {word}");
             }
         }
     }

@@ -27,19 +27,9 @@ pub(crate) fn redact_text(text: &str) -> String {
 /// Whether the value of a header may be shown: only those known to carry no credential.
 pub(crate) fn is_public_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    ["accept", "sec-ch-", "sec-fetch-"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
-        || [
-            "user-agent",
-            "cache-control",
-            "pragma",
-            "connection",
-            "content-type",
-            "dnt",
-            "upgrade-insecure-requests",
-        ]
-        .contains(&name.as_str())
+    ["accept", "sec-ch-", "sec-fetch-"].iter().any(|prefix| name.starts_with(prefix))
+        || ["user-agent", "cache-control", "pragma", "connection", "content-type", "dnt", "upgrade-insecure-requests"]
+            .contains(&name.as_str())
 }
 
 /// A copy of a value in which URLs have lost their credentials.
@@ -47,11 +37,9 @@ pub(crate) fn redact_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(redact_text(text)),
         Value::Array(items) => Value::Array(items.iter().map(redact_value).collect()),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| (redact_text(name), redact_value(value)))
-            .collect::<Map<_, _>>()
-            .into(),
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| (redact_text(name), redact_value(value))).collect::<Map<_, _>>().into()
+        }
         other => other.clone(),
     }
 }
@@ -81,14 +69,7 @@ mod tests {
         for name in ["Accept", "accept-language", "User-Agent", "Sec-Fetch-Mode"] {
             assert!(is_public_header(name), "{name}");
         }
-        for name in [
-            "Authorization",
-            "Cookie",
-            "X-Api-Key",
-            "X-Anything",
-            "Referer",
-            "",
-        ] {
+        for name in ["Authorization", "Cookie", "X-Api-Key", "X-Anything", "Referer", ""] {
             assert!(!is_public_header(name), "{name}");
         }
     }
@@ -96,9 +77,6 @@ mod tests {
     #[test]
     fn urls_are_redacted_in_names_and_values_at_any_depth() {
         let shown = redact_value(&json!({"ftp://u:canary@h/a": {"x": ["b://canary@c", 1]}}));
-        assert_eq!(
-            shown,
-            json!({"ftp://[redacted]@h/a": {"x": ["b://[redacted]@c", 1]}})
-        );
+        assert_eq!(shown, json!({"ftp://[redacted]@h/a": {"x": ["b://[redacted]@c", 1]}}));
     }
 }

@@ -22,11 +22,7 @@ pub struct Origin {
 
 impl Origin {
     pub(crate) fn new(key: &'static Key, value: &Value, source: Source) -> Self {
-        Self {
-            key,
-            shown: (key.show)(value),
-            source,
-        }
+        Self { key, shown: (key.show)(value), source }
     }
 
     /// The key.
@@ -58,11 +54,7 @@ pub struct Resolved {
 
 impl Resolved {
     pub(crate) fn new(settings: Settings, origins: Vec<Origin>, file: Option<PathBuf>) -> Self {
-        Self {
-            settings,
-            origins,
-            file,
-        }
+        Self { settings, origins, file }
     }
 
     /// Every key with its value and source, in the order of the documentation.
@@ -102,29 +94,11 @@ impl Resolved {
 
 impl fmt::Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<(&str, String, String)> = self
-            .origins
-            .iter()
-            .map(|origin| {
-                (
-                    origin.key.name(),
-                    origin.value_text(),
-                    origin.source.to_string(),
-                )
-            })
-            .collect();
-        let names = rows
-            .iter()
-            .map(|(name, _, _)| name.len())
-            .max()
-            .unwrap_or(0);
+        let rows: Vec<(&str, String, String)> =
+            self.origins.iter().map(|origin| (origin.key.name(), origin.value_text(), origin.source.to_string())).collect();
+        let names = rows.iter().map(|(name, _, _)| name.len()).max().unwrap_or(0);
         // Long values push their own source aside and leave the other columns in place.
-        let values = rows
-            .iter()
-            .map(|(_, value, _)| value.chars().count())
-            .filter(|width| *width <= 40)
-            .max()
-            .unwrap_or(0);
+        let values = rows.iter().map(|(_, value, _)| value.chars().count()).filter(|width| *width <= 40).max().unwrap_or(0);
         for (name, value, source) in rows {
             writeln!(f, "{name:names$}  {value:values$}  {source}")?;
         }

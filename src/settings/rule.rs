@@ -45,10 +45,7 @@ pub(crate) trait Rule {
 
     /// The problem for a value as a whole.
     fn refuse<T>(&self, value: &Value) -> Result<T, Problem> {
-        Err(Problem {
-            found: describe(value),
-            allowed: self.allowed(),
-        })
+        Err(Problem { found: describe(value), allowed: self.allowed() })
     }
 }
 
@@ -111,11 +108,7 @@ pub(crate) struct Whole<T> {
 
 impl<T> Whole<T> {
     pub(crate) const fn between(min: i64, max: i64) -> Self {
-        Self {
-            min,
-            max,
-            of: PhantomData,
-        }
+        Self { min, max, of: PhantomData }
     }
 }
 
@@ -153,10 +146,7 @@ impl Rule for Real {
     type Out = f64;
 
     fn read(&self, value: &Value) -> Result<f64, Problem> {
-        value
-            .as_f64()
-            .filter(|number| (self.min..=self.max).contains(number))
-            .map_or_else(|| self.refuse(value), Ok)
+        value.as_f64().filter(|number| (self.min..=self.max).contains(number)).map_or_else(|| self.refuse(value), Ok)
     }
 
     fn convert(&self, text: &str) -> Value {
@@ -182,21 +172,11 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) const fn seconds(min: f64, max: f64) -> Self {
-        Self {
-            unit: Duration::from_secs(1),
-            kind: "seconds",
-            min,
-            max,
-        }
+        Self { unit: Duration::from_secs(1), kind: "seconds", min, max }
     }
 
     pub(crate) const fn millis(min: f64, max: f64) -> Self {
-        Self {
-            unit: Duration::from_millis(1),
-            kind: "milliseconds",
-            min,
-            max,
-        }
+        Self { unit: Duration::from_millis(1), kind: "milliseconds", min, max }
     }
 }
 
@@ -220,10 +200,7 @@ impl Rule for Span {
     }
 
     fn allowed(&self) -> String {
-        format!(
-            "a number of {} from {} to {}",
-            self.kind, self.min, self.max
-        )
+        format!("a number of {} from {} to {}", self.kind, self.min, self.max)
     }
 }
 
@@ -246,9 +223,7 @@ impl Rule for Bytes {
             Value::String(text) => bytes_from_text(text),
             other => other.as_u64(),
         };
-        bytes
-            .filter(|bytes| (self.min..=self.max).contains(bytes))
-            .map_or_else(|| self.refuse(value), Ok)
+        bytes.filter(|bytes| (self.min..=self.max).contains(bytes)).map_or_else(|| self.refuse(value), Ok)
     }
 
     fn convert(&self, text: &str) -> Value {
@@ -276,9 +251,7 @@ impl Rule for Text {
 
     fn read(&self, value: &Value) -> Result<String, Problem> {
         match value {
-            Value::String(text) if !text.is_empty() && !text.contains(char::is_control) => {
-                Ok(text.clone())
-            }
+            Value::String(text) if !text.is_empty() && !text.contains(char::is_control) => Ok(text.clone()),
             _ => self.refuse(value),
         }
     }
@@ -384,11 +357,7 @@ impl<T: Clone> Rule for Choice<T> {
     }
 
     fn allowed(&self) -> String {
-        let names: Vec<String> = self
-            .of
-            .iter()
-            .map(|(name, _)| format!("{name:?}"))
-            .collect();
+        let names: Vec<String> = self.of.iter().map(|(name, _)| format!("{name:?}")).collect();
         names.join(", ") + self.note
     }
 }
@@ -408,9 +377,7 @@ fn number_from_text(text: &str) -> Value {
 /// Reads `64MiB`, `1.5 GB` or `100`; `None` for anything else or beyond 64 bits.
 fn bytes_from_text(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(digits)?;
     let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,

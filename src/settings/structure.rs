@@ -43,12 +43,7 @@ impl Rule for HeaderTable {
         };
         let mut headers = Headers::default();
         for (name, value) in map {
-            let bad = |found: &str| {
-                Err(Problem {
-                    found: format!("header {name:?} {found}"),
-                    allowed: self.allowed(),
-                })
-            };
+            let bad = |found: &str| Err(Problem { found: format!("header {name:?} {found}"), allowed: self.allowed() });
             if http::HeaderName::from_bytes(name.as_bytes()).is_err() {
                 return bad("(not a header name)");
             }
@@ -76,10 +71,7 @@ impl Rule for HeaderTable {
 
     // The text may be a header or a URL with a credential that only failed to parse.
     fn refuse<T>(&self, value: &Value) -> Result<T, Problem> {
-        Err(Problem {
-            found: describe_type(value),
-            allowed: self.allowed(),
-        })
+        Err(Problem { found: describe_type(value), allowed: self.allowed() })
     }
 
     fn show(&self, value: &Value) -> Value {
@@ -110,9 +102,7 @@ impl Rule for FeedTable {
         let Value::Object(map) = value else {
             return self.refuse(value);
         };
-        map.iter()
-            .map(|(uri, options)| self.feed(uri, options))
-            .collect()
+        map.iter().map(|(uri, options)| self.feed(uri, options)).collect()
     }
 
     fn convert(&self, text: &str) -> Value {
@@ -125,10 +115,7 @@ impl Rule for FeedTable {
 
     // The text may be a header or a URL with a credential that only failed to parse.
     fn refuse<T>(&self, value: &Value) -> Result<T, Problem> {
-        Err(Problem {
-            found: describe_type(value),
-            allowed: self.allowed(),
-        })
+        Err(Problem { found: describe_type(value), allowed: self.allowed() })
     }
 
     fn allowed(&self) -> String {
@@ -140,21 +127,14 @@ impl Rule for FeedTable {
 
 impl FeedTable {
     fn feed(&self, uri: &str, options: &Value) -> Result<Feed, Problem> {
-        let bad = |found: String| Problem {
-            found: format!("feed {:?} with {found}", redact_text(uri)),
-            allowed: self.allowed(),
-        };
+        let bad = |found: String| Problem { found: format!("feed {:?} with {found}", redact_text(uri)), allowed: self.allowed() };
         let Value::Object(options) = options else {
             return Err(bad(describe(options)));
         };
         if uri.is_empty() {
             return Err(bad("an empty URI".to_owned()));
         }
-        let mut feed = Feed {
-            uri: uri.to_owned(),
-            format: None,
-            overwrite: false,
-        };
+        let mut feed = Feed { uri: uri.to_owned(), format: None, overwrite: false };
         for (name, value) in options {
             match (name.as_str(), value) {
                 ("format", Value::String(format)) if !format.is_empty() => {
@@ -181,11 +161,7 @@ impl Rule for LeaseRules {
         let Value::Array(rules) = value else {
             return self.refuse(value);
         };
-        rules
-            .iter()
-            .enumerate()
-            .map(|(index, rule)| self.rule(index + 1, rule))
-            .collect()
+        rules.iter().enumerate().map(|(index, rule)| self.rule(index + 1, rule)).collect()
     }
 
     fn convert(&self, text: &str) -> Value {
@@ -205,24 +181,17 @@ impl Rule for LeaseRules {
 
 impl LeaseRules {
     fn rule(&self, number: usize, rule: &Value) -> Result<LeaseRule, Problem> {
-        let bad = |found: String| Problem {
-            found: format!("rule {number} with {found}"),
-            allowed: self.allowed(),
-        };
+        let bad = |found: String| Problem { found: format!("rule {number} with {found}"), allowed: self.allowed() };
         let Value::Object(fields) = rule else {
             return Err(bad(describe(rule)));
         };
         for name in fields.keys() {
-            if !["domains", "site", "client", "endpoint_group", "session_key"]
-                .contains(&name.as_str())
-            {
+            if !["domains", "site", "client", "endpoint_group", "session_key"].contains(&name.as_str()) {
                 return Err(bad(format!("field {name:?}")));
             }
         }
         let domains = fields.get("domains").unwrap_or(&Value::Null);
-        let domains = Domains
-            .read(domains)
-            .map_err(|problem| bad(format!("domains = {}", problem.found)))?;
+        let domains = Domains.read(domains).map_err(|problem| bad(format!("domains = {}", problem.found)))?;
         if domains.is_empty() {
             return Err(bad("domains empty".to_owned()));
         }
@@ -235,10 +204,8 @@ impl LeaseRules {
             domains,
             site: needed("site").ok_or_else(|| bad("no text as site".to_owned()))?,
             client: needed("client").ok_or_else(|| bad("no text as client".to_owned()))?,
-            endpoint_group: optional("endpoint_group")
-                .ok_or_else(|| bad("no text as endpoint_group".to_owned()))?,
-            session_key: optional("session_key")
-                .ok_or_else(|| bad("no text as session_key".to_owned()))?,
+            endpoint_group: optional("endpoint_group").ok_or_else(|| bad("no text as endpoint_group".to_owned()))?,
+            session_key: optional("session_key").ok_or_else(|| bad("no text as session_key".to_owned()))?,
         })
     }
 }
@@ -254,10 +221,7 @@ impl Rule for JobId {
             Value::Null => Ok(None),
             Value::String(text) if text.is_empty() => Ok(None),
             Value::String(text) => Ok(Some(JobIdValue::Text(text.clone()))),
-            other => other.as_i64().map_or_else(
-                || self.refuse(other),
-                |number| Ok(Some(JobIdValue::Int(number))),
-            ),
+            other => other.as_i64().map_or_else(|| self.refuse(other), |number| Ok(Some(JobIdValue::Int(number)))),
         }
     }
 

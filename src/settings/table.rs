@@ -13,13 +13,11 @@ use serde_json::{Value, json};
 use super::collection::{Codes, Components, Domains, Words};
 use super::key::{Key, Reload, settings_table};
 use super::rule::{
-    Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule,
-    Span, TIB, Text, Whole,
+    Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobId, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel,
-    ProgressStyle, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
 };
 
 const DAY: f64 = 86_400.0;
@@ -256,10 +254,7 @@ impl Settings {
     /// `CONCURRENT_REQUESTS` plus 64 where that is 0.
     pub fn window_limit(&self) -> usize {
         match self.window_requests {
-            0 => self
-                .concurrent_requests
-                .saturating_mul(2)
-                .saturating_add(64),
+            0 => self.concurrent_requests.saturating_mul(2).saturating_add(64),
             given => given,
         }
     }
@@ -267,10 +262,7 @@ impl Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        #[allow(
-            clippy::expect_used,
-            reason = "a test reads every default through its rule"
-        )]
+        #[allow(clippy::expect_used, reason = "a test reads every default through its rule")]
         Self::read(|_| None).expect("the default of every key is allowed by its rule")
     }
 }

@@ -113,16 +113,12 @@ pub struct Headers(pub Vec<(String, String)>);
 impl Headers {
     /// Name and value of each header.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// The value of a header, its name compared without regard to case.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value)
+        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 }
 
@@ -130,11 +126,7 @@ impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
             .entries(self.iter().map(|(name, value)| {
-                let shown = if is_public_header(name) {
-                    value
-                } else {
-                    REDACTED
-                };
+                let shown = if is_public_header(name) { value } else { REDACTED };
                 (name, shown)
             }))
             .finish()

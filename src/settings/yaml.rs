@@ -27,15 +27,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Fault> {
         (Some(Yaml::Array(_)), None) => return Err(Fault::not_a_table("a list")),
         _ => return Err(Fault::not_a_table("a single value")),
     };
-    map.into_iter()
-        .map(|(key, value)| {
-            Ok(Entry {
-                key: key_text(key)?,
-                value: json_value(value)?,
-                line: lines.next(),
-            })
-        })
-        .collect()
+    map.into_iter().map(|(key, value)| Ok(Entry { key: key_text(key)?, value: json_value(value)?, line: lines.next() })).collect()
 }
 
 /// The lines of the keys at the top, in order; checks depth and aliases of the whole text.
@@ -48,13 +40,8 @@ fn lines_of_settings(text: &str) -> Result<Vec<usize>, Fault> {
     let mut key_is_next = true;
     loop {
         let (event, mark) = parser.next_token().map_err(fault)?;
-        let node_begins = matches!(
-            event,
-            Event::Scalar(..)
-                | Event::Alias(_)
-                | Event::SequenceStart(..)
-                | Event::MappingStart(..)
-        );
+        let node_begins =
+            matches!(event, Event::Scalar(..) | Event::Alias(_) | Event::SequenceStart(..) | Event::MappingStart(..));
         if node_begins && depth == 1 {
             if key_is_next {
                 lines.push(mark.line());
@@ -83,10 +70,7 @@ fn lines_of_settings(text: &str) -> Result<Vec<usize>, Fault> {
 }
 
 fn fault(error: ScanError) -> Fault {
-    Fault {
-        place: Some((error.marker().line(), error.marker().col() + 1)),
-        message: error.info().to_owned(),
-    }
+    Fault { place: Some((error.marker().line(), error.marker().col() + 1)), message: error.info().to_owned() }
 }
 
 fn key_text(key: Yaml) -> Result<String, Fault> {
@@ -94,29 +78,17 @@ fn key_text(key: Yaml) -> Result<String, Fault> {
         Yaml::String(text) | Yaml::Real(text) => Ok(text),
         Yaml::Integer(number) => Ok(number.to_string()),
         Yaml::Boolean(flag) => Ok(flag.to_string()),
-        _ => Err(Fault {
-            place: None,
-            message: "found a key that is a list, a table or nothing; allowed: text".to_owned(),
-        }),
+        _ => Err(Fault { place: None, message: "found a key that is a list, a table or nothing; allowed: text".to_owned() }),
     }
 }
 
 fn json_value(value: Yaml) -> Result<Value, Fault> {
     Ok(match value {
-        Yaml::Real(text) => text
-            .parse()
-            .ok()
-            .and_then(Number::from_f64)
-            .map_or(Value::String(text), Value::Number),
+        Yaml::Real(text) => text.parse().ok().and_then(Number::from_f64).map_or(Value::String(text), Value::Number),
         Yaml::Integer(number) => Value::from(number),
         Yaml::String(text) => Value::String(text),
         Yaml::Boolean(flag) => Value::Bool(flag),
-        Yaml::Array(items) => Value::Array(
-            items
-                .into_iter()
-                .map(json_value)
-                .collect::<Result<_, _>>()?,
-        ),
+        Yaml::Array(items) => Value::Array(items.into_iter().map(json_value).collect::<Result<_, _>>()?),
         Yaml::Hash(map) => {
             let mut fields = Map::new();
             for (key, value) in map {

@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dragline::actor::{
-    AskError, Died, Epoch, How, Inbox, Place, Policy, Refused, run_local, supervise,
-};
+use dragline::actor::{AskError, Died, Epoch, How, Inbox, Place, Policy, Refused, run_local, supervise};
 use tokio::time::Instant;
 
 use crate::player::{Control, Did, Log, Order, Player, QUICK, Stage, ms, settle};
@@ -23,12 +21,7 @@ fn restarts_after(cause: Control, text: &str, lost: usize) {
         tokio::time::sleep(ms(500)).await;
         assert_eq!(
             stage.deaths(),
-            [Died {
-                name: "player",
-                epoch: Epoch(1),
-                how: How::Panicked(text.to_owned()),
-                lost
-            }],
+            [Died { name: "player", epoch: Epoch(1), how: How::Panicked(text.to_owned()), lost }],
             "{text}"
         );
         assert_eq!(stage.log.orders(), [0, 1, 2, 3, 4], "{text}");
@@ -62,12 +55,7 @@ fn a_panicking_handler_loses_the_message_in_hand_and_no_other() {
         settle().await;
         assert_eq!(
             stage.deaths(),
-            [Died {
-                name: "player",
-                epoch: Epoch(1),
-                how: How::Panicked("on purpose".to_owned()),
-                lost: 1
-            }]
+            [Died { name: "player", epoch: Epoch(1), how: How::Panicked("on purpose".to_owned()), lost: 1 }]
         );
         assert_eq!(stage.log.orders(), [1], "nobody serves during the back-off");
         link.offer(Order::Note(3)).unwrap();
@@ -75,10 +63,7 @@ fn a_panicking_handler_loses_the_message_in_hand_and_no_other() {
         assert_eq!(stage.log.orders(), [1, 2, 3]);
         assert_eq!(link.free(), 10, "the lost order gave its slot back");
         let reading = stage.inbox.probe().snapshot();
-        assert_eq!(
-            (reading.accepted, reading.handled, reading.discarded),
-            (4, 3, 1)
-        );
+        assert_eq!((reading.accepted, reading.handled, reading.discarded), (4, 3, 1));
     });
 }
 
@@ -108,27 +93,11 @@ fn the_budget_spent_supervision_gives_up_and_counts_what_it_drops() {
         }
         stage.inbox.facts().post(Order::Note(9));
         tokio::time::sleep(Duration::from_secs(10)).await;
-        let hows: Vec<_> = stage
-            .deaths()
-            .into_iter()
-            .map(|d| (d.epoch.0, d.how, d.lost))
-            .collect();
+        let hows: Vec<_> = stage.deaths().into_iter().map(|d| (d.epoch.0, d.how, d.lost)).collect();
         let again = || How::Panicked("again".to_owned());
-        assert_eq!(
-            hows,
-            [
-                (1, again(), 1),
-                (2, again(), 1),
-                (3, again(), 1),
-                (4, again(), 1),
-                (4, How::GaveUp, 4)
-            ]
-        );
+        assert_eq!(hows, [(1, again(), 1), (2, again(), 1), (3, again(), 1), (4, again(), 1), (4, How::GaveUp, 4)]);
         assert!(stage.actor.has_ended());
-        assert!(matches!(
-            link.offer(Order::Note(1)),
-            Err(Refused::Closed(Order::Note(1)))
-        ));
+        assert!(matches!(link.offer(Order::Note(1)), Err(Refused::Closed(Order::Note(1)))));
         assert!(!stage.inbox.facts().post(Order::Note(1)));
         assert!(!stage.inbox.controls().tell(Control::Note(1)));
         assert!(!stage.actor.replace(Place::Here));
@@ -163,41 +132,16 @@ fn starts(policy: Policy, panics: u32) -> Vec<u128> {
 
 #[test]
 fn the_back_off_doubles_up_to_its_limit() {
-    let policy = Policy {
-        max_restarts: 10,
-        ..QUICK
-    };
-    assert_eq!(
-        starts(policy, 5),
-        [0, 100, 300, 600, 900, 1_200],
-        "100, 200, then 300 at most"
-    );
-    assert_eq!(
-        starts(
-            Policy {
-                max_restarts: 2,
-                ..QUICK
-            },
-            9
-        ),
-        [0, 100, 300],
-        "a failing factory spends the budget"
-    );
+    let policy = Policy { max_restarts: 10, ..QUICK };
+    assert_eq!(starts(policy, 5), [0, 100, 300, 600, 900, 1_200], "100, 200, then 300 at most");
+    assert_eq!(starts(Policy { max_restarts: 2, ..QUICK }, 9), [0, 100, 300], "a failing factory spends the budget");
     assert_eq!(starts(Policy::FATAL, 9), [0]);
 }
 
 #[test]
 fn restarts_older_than_the_window_are_forgotten() {
     run_local(async {
-        let stage = Stage::new(
-            Place::Here,
-            4,
-            Policy {
-                max_restarts: 1,
-                within: Duration::from_secs(10),
-                ..QUICK
-            },
-        );
+        let stage = Stage::new(Place::Here, 4, Policy { max_restarts: 1, within: Duration::from_secs(10), ..QUICK });
         for n in 1..=5 {
             stage.inbox.controls().tell(Control::Panic);
             tokio::time::sleep(Duration::from_secs(11)).await;
@@ -208,10 +152,7 @@ fn restarts_older_than_the_window_are_forgotten() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         stage.inbox.controls().tell(Control::Panic);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert_eq!(
-            stage.deaths().last().map(|d| d.how.clone()),
-            Some(How::GaveUp)
-        );
+        assert_eq!(stage.deaths().last().map(|d| d.how.clone()), Some(How::GaveUp));
     });
 }
 
@@ -245,11 +186,7 @@ fn timers_and_futures_go_with_their_incarnation() {
         tokio::time::sleep(ms(2_000)).await;
         assert_eq!(stage.log.count(&Did::Tick), 1);
         assert_eq!(stage.log.count(&Did::Worked), 0);
-        assert_eq!(
-            stage.inbox.link().free(),
-            4,
-            "the dropped future gave its slot back"
-        );
+        assert_eq!(stage.inbox.link().free(), 4, "the dropped future gave its slot back");
     });
 }
 
@@ -261,33 +198,14 @@ fn an_actor_stops_itself_or_is_stopped_and_says_what_it_left() {
         stage.inbox.controls().tell(Control::Stop);
         stage.inbox.link().offer(Order::Note(1)).unwrap();
         settle().await;
-        assert_eq!(
-            stage.deaths(),
-            [Died {
-                name: "player",
-                epoch: Epoch(1),
-                how: How::Stopped,
-                lost: 1
-            }]
-        );
+        assert_eq!(stage.deaths(), [Died { name: "player", epoch: Epoch(1), how: How::Stopped, lost: 1 }]);
 
         let stage = Stage::here(4);
         settle().await;
         stage.actor.stop();
-        stage
-            .inbox
-            .facts()
-            .post_all([Order::Note(1), Order::Note(2)]);
+        stage.inbox.facts().post_all([Order::Note(1), Order::Note(2)]);
         settle().await;
-        assert_eq!(
-            stage.deaths(),
-            [Died {
-                name: "player",
-                epoch: Epoch(1),
-                how: How::Stopped,
-                lost: 2
-            }]
-        );
+        assert_eq!(stage.deaths(), [Died { name: "player", epoch: Epoch(1), how: How::Stopped, lost: 2 }]);
         assert!(stage.log.orders().is_empty());
         stage.actor.stop();
         settle().await;
@@ -309,29 +227,15 @@ fn a_stop_before_the_start_builds_nothing() {
 #[test]
 fn a_stop_ends_the_wait_for_a_restart() {
     run_local(async {
-        let slow = Policy {
-            first_backoff: Duration::from_secs(50),
-            max_backoff: Duration::from_secs(50),
-            ..QUICK
-        };
+        let slow = Policy { first_backoff: Duration::from_secs(50), max_backoff: Duration::from_secs(50), ..QUICK };
         let stage = Stage::new(Place::Here, 4, slow);
         stage.inbox.controls().tell(Control::Panic);
         stage.inbox.link().offer(Order::Note(1)).unwrap();
         settle().await;
         stage.actor.stop();
         settle().await;
-        let ends: Vec<_> = stage
-            .deaths()
-            .into_iter()
-            .map(|d| (d.epoch.0, d.how, d.lost))
-            .collect();
-        assert_eq!(
-            ends,
-            [
-                (1, How::Panicked("in control".to_owned()), 0),
-                (2, How::Stopped, 1)
-            ]
-        );
+        let ends: Vec<_> = stage.deaths().into_iter().map(|d| (d.epoch.0, d.how, d.lost)).collect();
+        assert_eq!(ends, [(1, How::Panicked("in control".to_owned()), 0), (2, How::Stopped, 1)]);
     });
 }
 
@@ -347,10 +251,7 @@ fn a_panicking_destructor_changes_nothing() {
         stage.inbox.controls().tell(Control::PanicWhenDropped);
         stage.actor.stop();
         settle().await;
-        assert_eq!(
-            stage.deaths().last().map(|d| d.how.clone()),
-            Some(How::Stopped)
-        );
+        assert_eq!(stage.deaths().last().map(|d| d.how.clone()), Some(How::Stopped));
     });
 }
 
@@ -382,11 +283,7 @@ fn a_panicking_report_does_not_stop_the_restart() {
 #[test]
 fn replacing_an_actor_in_back_off_starts_the_successor_at_once() {
     run_local(async {
-        let slow = Policy {
-            first_backoff: Duration::from_secs(50),
-            max_backoff: Duration::from_secs(50),
-            ..QUICK
-        };
+        let slow = Policy { first_backoff: Duration::from_secs(50), max_backoff: Duration::from_secs(50), ..QUICK };
         let stage = Stage::new(Place::Here, 4, slow);
         stage.inbox.controls().tell(Control::Panic);
         settle().await;
@@ -396,11 +293,7 @@ fn replacing_an_actor_in_back_off_starts_the_successor_at_once() {
         assert_eq!(stage.log.orders(), [1]);
         assert_eq!(stage.actor.epoch(), Epoch(3));
         tokio::time::sleep(Duration::from_secs(100)).await;
-        assert_eq!(
-            stage.log.count(&Did::Started(Epoch(2))),
-            0,
-            "the one in back-off never starts"
-        );
+        assert_eq!(stage.log.count(&Did::Started(Epoch(2))), 0, "the one in back-off never starts");
         assert_eq!(stage.deaths().len(), 2);
     });
 }

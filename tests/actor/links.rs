@@ -18,10 +18,7 @@ fn a_full_link_gives_the_message_back() {
     link.offer("a".to_owned()).unwrap();
     link.offer("b".to_owned()).unwrap();
     assert_eq!((link.free(), link.depth()), (0, 2));
-    assert_eq!(
-        link.offer("c".to_owned()),
-        Err(Refused::Full("c".to_owned()))
-    );
+    assert_eq!(link.offer("c".to_owned()), Err(Refused::Full("c".to_owned())));
     assert_eq!(tap.take_all(), ["a", "b"]);
     assert_eq!(link.free(), 2);
 }
@@ -80,11 +77,7 @@ fn ten_thousand_waiting_senders_cannot_pass_the_bound() {
             settle().await;
         }
         all.await.unwrap();
-        assert_eq!(
-            stage.log.orders(),
-            (0..10_000).collect::<Vec<_>>(),
-            "all, once, in order"
-        );
+        assert_eq!(stage.log.orders(), (0..10_000).collect::<Vec<_>>(), "all, once, in order");
         assert_eq!(stage.inbox.probe().snapshot().high_water, 4);
         assert_eq!(stage.inbox.link().free(), 4);
     });
@@ -106,10 +99,7 @@ fn waiting_senders_are_served_in_the_order_they_came_and_before_an_offer() {
             got.push(n);
             drop(slot);
             if n < 3 {
-                assert!(
-                    tap.link().offer(99).is_err(),
-                    "the slot has gone to the one who waited"
-                );
+                assert!(tap.link().offer(99).is_err(), "the slot has gone to the one who waited");
             }
             settle().await;
         }
@@ -134,9 +124,7 @@ fn dropping_an_ask_does_not_take_the_order_back() {
     run_local(async {
         let stage = Stage::here(4);
         let link = stage.inbox.link();
-        let mut asks: Vec<_> = (0..4)
-            .map(|_| Box::pin(link.ask(ms(100), Order::Question)))
-            .collect();
+        let mut asks: Vec<_> = (0..4).map(|_| Box::pin(link.ask(ms(100), Order::Question))).collect();
         for ask in &mut asks {
             assert!(ask.now_or_never().is_none(), "queued, not yet answered");
         }
@@ -151,32 +139,19 @@ fn dropping_an_ask_does_not_take_the_order_back() {
 fn an_ask_is_answered_or_says_why_not() {
     run_local(async {
         let stage = Stage::here(1);
-        assert_eq!(
-            stage.inbox.link().ask(ms(10), Order::Question).await,
-            Ok(42)
-        );
+        assert_eq!(stage.inbox.link().ask(ms(10), Order::Question).await, Ok(42));
 
         let tap = Tap::<Reply<u32>>::new("tap", 1);
         let link = tap.link();
         let begun = tokio::time::Instant::now();
-        assert_eq!(
-            link.ask(ms(50), |reply| reply).await,
-            Err(AskError::Timeout),
-            "no answer"
-        );
-        assert_eq!(
-            link.ask(ms(50), |reply| reply).await,
-            Err(AskError::Timeout),
-            "no slot"
-        );
+        assert_eq!(link.ask(ms(50), |reply| reply).await, Err(AskError::Timeout), "no answer");
+        assert_eq!(link.ask(ms(50), |reply| reply).await, Err(AskError::Timeout), "no slot");
         assert_eq!(begun.elapsed(), ms(100), "waiting for a slot counts");
         let (stale, slot) = tap.take().unwrap();
         assert!(!stale.is_wanted());
         assert!(!stale.answer(1));
         drop(slot);
-        let (answer, ()) = tokio::join!(link.ask(ms(50), |reply| reply), async {
-            drop(tap.next().await)
-        });
+        let (answer, ()) = tokio::join!(link.ask(ms(50), |reply| reply), async { drop(tap.next().await) });
         assert_eq!(answer, Err(AskError::NoAnswer));
         tap.close();
         assert_eq!(link.ask(ms(50), |reply| reply).await, Err(AskError::Closed));
@@ -216,10 +191,7 @@ fn facts_pass_the_bound_and_a_closed_link_but_not_the_end() {
 fn counted() -> (Arc<AtomicUsize>, Arc<dyn Fn() + Send + Sync>) {
     let count = Arc::new(AtomicUsize::new(0));
     let told = Arc::clone(&count);
-    (
-        count,
-        Arc::new(move || _ = told.fetch_add(1, Ordering::SeqCst)),
-    )
+    (count, Arc::new(move || _ = told.fetch_add(1, Ordering::SeqCst)))
 }
 
 #[test]
@@ -266,11 +238,7 @@ fn room_is_not_told_while_waiting_senders_take_it() {
         settle().await;
         assert!(link.offer(3).is_err());
         drop(tap.take());
-        assert_eq!(
-            count.load(Ordering::SeqCst),
-            0,
-            "the slot went to the waiting sender"
-        );
+        assert_eq!(count.load(Ordering::SeqCst), 0, "the slot went to the waiting sender");
         waiting.await.unwrap().unwrap();
         drop(tap.take());
         assert_eq!(count.load(Ordering::SeqCst), 1);

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dragline::actor::{
-    Cx, Died, Epoch, Inbox, Place, Policy, Reply, Slot, Supervised, Worker, supervise,
-};
+use dragline::actor::{Cx, Died, Epoch, Inbox, Place, Policy, Reply, Slot, Supervised, Worker, supervise};
 
 #[derive(Debug)]
 pub(crate) enum Order {
@@ -61,16 +59,7 @@ impl Log {
     }
 
     pub(crate) fn orders(&self) -> Vec<u32> {
-        self.all()
-            .into_iter()
-            .filter_map(|did| {
-                if let Did::Order(n) = did {
-                    Some(n)
-                } else {
-                    None
-                }
-            })
-            .collect()
+        self.all().into_iter().filter_map(|did| if let Did::Order(n) = did { Some(n) } else { None }).collect()
     }
 
     pub(crate) fn count(&self, did: &Did) -> usize {
@@ -91,12 +80,7 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(log: Log) -> Self {
-        Self {
-            log,
-            kept: Vec::new(),
-            panic_at_turn_end: false,
-            panic_when_dropped: false,
-        }
+        Self { log, kept: Vec::new(), panic_at_turn_end: false, panic_when_dropped: false }
     }
 }
 
@@ -198,11 +182,7 @@ pub(crate) const QUICK: Policy = Policy {
 
 impl Stage {
     pub(crate) fn new(place: Place, bound: usize, policy: Policy) -> Self {
-        let (inbox, log, deaths) = (
-            Inbox::new("player", bound),
-            Log::default(),
-            Deaths::default(),
-        );
+        let (inbox, log, deaths) = (Inbox::new("player", bound), Log::default(), Deaths::default());
         let actor = supervise(
             place,
             &inbox,
@@ -216,12 +196,7 @@ impl Stage {
                 move |died| deaths.lock().unwrap().push(died)
             },
         );
-        Self {
-            inbox,
-            log,
-            deaths,
-            actor,
-        }
+        Self { inbox, log, deaths, actor }
     }
 
     pub(crate) fn here(bound: usize) -> Self {
@@ -242,10 +217,7 @@ pub(crate) async fn settle() {
 pub(crate) async fn until(what: &str, done: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !done() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(10),
-            "waited in vain until {what}"
-        );
+        assert!(begun.elapsed() < Duration::from_secs(10), "waited in vain until {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

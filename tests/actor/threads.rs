@@ -4,9 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dragline::actor::{
-    Arbiter, Cx, Died, Epoch, How, Inbox, Place, Slot, Worker, run_local, run_system, supervise,
-};
+use dragline::actor::{Arbiter, Cx, Died, Epoch, How, Inbox, Place, Slot, Worker, run_local, run_system, supervise};
 
 use crate::player::{Control, Did, Order, QUICK, Stage, ms, until};
 
@@ -53,24 +51,15 @@ impl Worker for Sticky {
     }
 
     fn control(&mut self, control: u32, cx: &mut Cx<'_, Self>) {
-        self.handled
-            .lock()
-            .unwrap()
-            .push((cx.epoch().0, 1_000 + control));
+        self.handled.lock().unwrap().push((cx.epoch().0, 1_000 + control));
     }
 }
 
 #[test]
 fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
     run_system(async {
-        let (stuck, fresh) = (
-            Arbiter::start("stuck").unwrap(),
-            Arbiter::start("fresh").unwrap(),
-        );
-        let (go, handled) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(Mutex::new(Vec::new())),
-        );
+        let (stuck, fresh) = (Arbiter::start("stuck").unwrap(), Arbiter::start("fresh").unwrap());
+        let (go, handled) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let deaths = Arc::new(Mutex::new(Vec::<Died>::new()));
         let inbox = Inbox::<Sticky>::new("sticky", 3);
         // Queued before the start: the first turn gets stuck, long before its timer is due.
@@ -83,11 +72,7 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
             QUICK,
             {
                 let (go, handled) = (Arc::clone(&go), Arc::clone(&handled));
-                move |_| Sticky {
-                    go: Arc::clone(&go),
-                    handled: Arc::clone(&handled),
-                    kept: None,
-                }
+                move |_| Sticky { go: Arc::clone(&go), handled: Arc::clone(&handled), kept: None }
             },
             {
                 let deaths = Arc::clone(&deaths);
@@ -99,24 +84,13 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
 
         let begun = Instant::now();
         assert!(actor.replace(fresh.place()));
-        assert!(
-            begun.elapsed() < ms(5_000),
-            "never waits for the stuck thread"
-        );
+        assert!(begun.elapsed() < ms(5_000), "never waits for the stuck thread");
         assert_eq!(
             *deaths.lock().unwrap(),
-            [Died {
-                name: "sticky",
-                epoch: Epoch(1),
-                how: How::Replaced,
-                lost: 2
-            }],
+            [Died { name: "sticky", epoch: Epoch(1), how: How::Replaced, lost: 2 }],
             "one kept, one in hand"
         );
-        until("the successor has served", || {
-            handled.lock().unwrap().contains(&(2, 2))
-        })
-        .await;
+        until("the successor has served", || handled.lock().unwrap().contains(&(2, 2))).await;
         assert_eq!(inbox.link().free(), 3, "the successor has the whole bound");
 
         tokio::time::sleep(ms(250)).await; // the timer of the first is overdue when it wakes
@@ -125,41 +99,24 @@ fn a_replaced_incarnation_takes_nothing_more_and_its_slots_are_written_off() {
             inbox.link().send(n).await.unwrap();
         }
         until("all are handled", || handled.lock().unwrap().len() == 193).await;
-        assert!(
-            stuck.join(Duration::from_secs(5)).await,
-            "let go, the thread ends"
-        );
+        assert!(stuck.join(Duration::from_secs(5)).await, "let go, the thread ends");
         let handled = handled.lock().unwrap().clone();
         let old: Vec<_> = handled.iter().filter(|(epoch, _)| *epoch == 1).collect();
-        assert_eq!(
-            old,
-            [&(1, 0), &(1, 1)],
-            "no message, timer or future after it was replaced"
-        );
+        assert_eq!(old, [&(1, 0), &(1, 1)], "no message, timer or future after it was replaced");
         assert_eq!(inbox.link().free(), 3, "late slots do not widen the bound");
         assert_eq!(actor.drain(Duration::from_secs(5)).await.lost, 0);
         assert_eq!(deaths.lock().unwrap().len(), 1);
         let reading = inbox.probe().snapshot();
         assert_eq!(reading.restarts, 1);
-        assert_eq!(
-            (reading.accepted, reading.handled, reading.discarded),
-            (193, 192, 2),
-            "the kept one was both"
-        );
+        assert_eq!((reading.accepted, reading.handled, reading.discarded), (193, 192, 2), "the kept one was both");
     });
 }
 
 #[test]
 fn a_replaced_incarnation_that_panics_late_restarts_nothing() {
     run_system(async {
-        let (stuck, fresh) = (
-            Arbiter::start("stuck").unwrap(),
-            Arbiter::start("fresh").unwrap(),
-        );
-        let (go, handled) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(Mutex::new(Vec::new())),
-        );
+        let (stuck, fresh) = (Arbiter::start("stuck").unwrap(), Arbiter::start("fresh").unwrap());
+        let (go, handled) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
         let deaths = Arc::new(Mutex::new(Vec::<Died>::new()));
         let inbox = Inbox::<Sticky>::new("sticky", 2);
         inbox.link().offer(LATE_PANIC).unwrap();
@@ -168,34 +125,16 @@ fn a_replaced_incarnation_that_panics_late_restarts_nothing() {
             stuck.place(),
             &inbox,
             QUICK,
-            move |_| Sticky {
-                go: Arc::clone(&g),
-                handled: Arc::clone(&h),
-                kept: None,
-            },
+            move |_| Sticky { go: Arc::clone(&g), handled: Arc::clone(&h), kept: None },
             move |died| d.lock().unwrap().push(died),
         );
-        until("it is stuck", || {
-            handled.lock().unwrap().contains(&(1, LATE_PANIC))
-        })
-        .await;
+        until("it is stuck", || handled.lock().unwrap().contains(&(1, LATE_PANIC))).await;
         assert!(actor.replace(fresh.place()));
         go.store(true, Ordering::SeqCst);
         assert!(stuck.join(Duration::from_secs(5)).await);
         inbox.link().offer(8).unwrap();
-        until("the successor serves", || {
-            handled.lock().unwrap().contains(&(2, 8))
-        })
-        .await;
-        assert_eq!(
-            deaths
-                .lock()
-                .unwrap()
-                .iter()
-                .map(|d| d.how.clone())
-                .collect::<Vec<_>>(),
-            [How::Replaced]
-        );
+        until("the successor serves", || handled.lock().unwrap().contains(&(2, 8))).await;
+        assert_eq!(deaths.lock().unwrap().iter().map(|d| d.how.clone()).collect::<Vec<_>>(), [How::Replaced]);
         assert_eq!(actor.epoch(), Epoch(2));
     });
 }
@@ -231,21 +170,12 @@ fn a_stuck_thread_is_abandoned_within_the_limit() {
 fn several_actors_share_an_arbiter_with_a_name() {
     run_system(async {
         let arbiter = Arbiter::start("parse-0").unwrap();
-        let (one, other) = (
-            Stage::new(arbiter.place(), 4, QUICK),
-            Stage::new(Place::Arbiter(arbiter.handle()), 4, QUICK),
-        );
+        let (one, other) = (Stage::new(arbiter.place(), 4, QUICK), Stage::new(Place::Arbiter(arbiter.handle()), 4, QUICK));
         one.inbox.link().offer(Order::Note(1)).unwrap();
         other.inbox.link().offer(Order::Note(2)).unwrap();
-        until("both have served", || {
-            one.log.orders() == [1] && other.log.orders() == [2]
-        })
-        .await;
+        until("both have served", || one.log.orders() == [1] && other.log.orders() == [2]).await;
 
-        one.inbox
-            .link()
-            .offer(Order::Panic("on an arbiter"))
-            .unwrap();
+        one.inbox.link().offer(Order::Panic("on an arbiter")).unwrap();
         one.inbox.link().offer(Order::Note(3)).unwrap();
         other.inbox.link().offer(Order::Note(4)).unwrap();
         until("the other goes on", || other.log.orders() == [2, 4]).await;
@@ -254,10 +184,7 @@ fn several_actors_share_an_arbiter_with_a_name() {
 
         if cfg!(target_os = "linux") {
             let (tell, told) = std::sync::mpsc::channel();
-            arbiter.run(move || {
-                tell.send(std::fs::read_to_string("/proc/thread-self/comm"))
-                    .unwrap()
-            });
+            arbiter.run(move || tell.send(std::fs::read_to_string("/proc/thread-self/comm")).unwrap());
             assert_eq!(told.recv().unwrap().unwrap().trim(), "parse-0");
         }
         assert_eq!(arbiter.name(), "parse-0");
@@ -277,21 +204,13 @@ fn an_arbiter_that_stops_ends_its_actors_and_they_say_so() {
         until("it waits for its restart", || waiting.deaths().len() == 1).await;
         let place = arbiter.place();
         assert!(arbiter.join(Duration::from_secs(5)).await);
-        let end = |epoch| Died {
-            name: "player",
-            epoch,
-            how: How::Stopped,
-            lost: 0,
-        };
+        let end = |epoch| Died { name: "player", epoch, how: How::Stopped, lost: 0 };
         assert_eq!(stage.deaths(), [end(Epoch(1))]);
         assert_eq!(waiting.deaths().last(), Some(&end(Epoch(2))));
         assert!(stage.inbox.link().offer(Order::Note(1)).is_err());
 
         let late = Stage::new(place, 4, QUICK);
-        until("the report of the start that could not be", || {
-            late.deaths() == [end(Epoch(1))]
-        })
-        .await;
+        until("the report of the start that could not be", || late.deaths() == [end(Epoch(1))]).await;
     });
 }
 
@@ -325,13 +244,7 @@ fn no_message_between_threads_is_lost_or_doubled() {
         let (sum, count) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let inbox = Inbox::<Adder>::new("adder", 8);
         let (s, c) = (Arc::clone(&sum), Arc::clone(&count));
-        supervise(
-            arbiter.place(),
-            &inbox,
-            QUICK,
-            move |_| Adder(Arc::clone(&s), Arc::clone(&c)),
-            |_| {},
-        );
+        supervise(arbiter.place(), &inbox, QUICK, move |_| Adder(Arc::clone(&s), Arc::clone(&c)), |_| {});
         let producers: Vec<_> = (0..4)
             .map(|way| {
                 let (link, facts) = (inbox.link(), inbox.facts());
@@ -350,10 +263,7 @@ fn no_message_between_threads_is_lost_or_doubled() {
                 })
             })
             .collect();
-        until("all have sent", || {
-            producers.iter().all(std::thread::JoinHandle::is_finished)
-        })
-        .await;
+        until("all have sent", || producers.iter().all(std::thread::JoinHandle::is_finished)).await;
         until("all are handled", || count.load(Ordering::SeqCst) == 20_000).await;
         assert_eq!(sum.load(Ordering::SeqCst), 4 * 5_000 * 5_001 / 2);
         assert_eq!(inbox.link().free(), 8);
@@ -368,21 +278,14 @@ fn a_refused_sender_that_sleeps_until_room_is_told_never_oversleeps() {
         let (sum, count) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let inbox = Inbox::<Adder>::new("adder", 1);
         let (s, c) = (Arc::clone(&sum), Arc::clone(&count));
-        supervise(
-            arbiter.place(),
-            &inbox,
-            QUICK,
-            move |_| Adder(Arc::clone(&s), Arc::clone(&c)),
-            |_| {},
-        );
+        supervise(arbiter.place(), &inbox, QUICK, move |_| Adder(Arc::clone(&s), Arc::clone(&c)), |_| {});
         let link = inbox.link();
         let sender = std::thread::spawn(move || {
             let (tell, room) = std::sync::mpsc::channel();
             link.on_room(Arc::new(move || tell.send(()).unwrap_or_default()));
             for n in 0..50_000 {
                 while link.offer(n).is_err() {
-                    room.recv_timeout(Duration::from_secs(5))
-                        .expect("told of room");
+                    room.recv_timeout(Duration::from_secs(5)).expect("told of room");
                 }
             }
         });
@@ -410,14 +313,8 @@ impl Worker for Noter {
 #[test]
 fn replacements_in_full_flight_double_nothing_and_lose_no_more_than_they_say() {
     run_system(async {
-        let arbiters = [
-            Arbiter::start("left").unwrap(),
-            Arbiter::start("right").unwrap(),
-        ];
-        let (notes, lost) = (
-            Arc::new(Mutex::new(Vec::new())),
-            Arc::new(AtomicU32::new(0)),
-        );
+        let arbiters = [Arbiter::start("left").unwrap(), Arbiter::start("right").unwrap()];
+        let (notes, lost) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU32::new(0)));
         let inbox = Inbox::<Noter>::new("noter", 8);
         let (n, l) = (Arc::clone(&notes), Arc::clone(&lost));
         let actor = supervise(
@@ -449,11 +346,7 @@ fn replacements_in_full_flight_double_nothing_and_lose_no_more_than_they_say() {
         let handled = seen.len();
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(
-            seen.len(),
-            handled,
-            "none twice, over {replaced} replacements"
-        );
+        assert_eq!(seen.len(), handled, "none twice, over {replaced} replacements");
         let missing = 50_000 - u32::try_from(handled).unwrap();
         assert!(missing <= lost.load(Ordering::SeqCst), "{missing} missing");
         assert_eq!(inbox.link().free(), 8);

@@ -9,10 +9,7 @@ use crate::apcloudy::text::TextError;
 pub(super) struct KeyWriter<'a>(pub(super) &'a mut TextWriter);
 
 impl KeyWriter<'_> {
-    fn quoted(
-        self,
-        write: impl FnOnce(&mut TextWriter) -> Result<(), TextError>,
-    ) -> Result<(), TextError> {
+    fn quoted(self, write: impl FnOnce(&mut TextWriter) -> Result<(), TextError>) -> Result<(), TextError> {
         self.0.out.push(b'"');
         write(&mut *self.0)?;
         self.0.out.push(b'"');
@@ -47,11 +44,7 @@ macro_rules! only_scalars {
         fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, TextError> {
             Err($refuse("a tuple"))
         }
-        fn serialize_tuple_struct(
-            self,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeTupleStruct, TextError> {
+        fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTupleStruct, TextError> {
             Err($refuse("a tuple"))
         }
         fn serialize_tuple_variant(
@@ -66,11 +59,7 @@ macro_rules! only_scalars {
         fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, TextError> {
             Err($refuse("a map"))
         }
-        fn serialize_struct(
-            self,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeStruct, TextError> {
+        fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, TextError> {
             Err($refuse("a struct"))
         }
         fn serialize_struct_variant(
@@ -97,11 +86,7 @@ macro_rules! only_scalars {
         fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), TextError> {
             value.serialize(self)
         }
-        fn serialize_newtype_struct<T: Serialize + ?Sized>(
-            self,
-            _: &'static str,
-            value: &T,
-        ) -> Result<(), TextError> {
+        fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), TextError> {
             value.serialize(self)
         }
         fn serialize_none(self) -> Result<(), TextError> {
@@ -110,12 +95,7 @@ macro_rules! only_scalars {
         fn serialize_unit_struct(self, _: &'static str) -> Result<(), TextError> {
             self.serialize_unit()
         }
-        fn serialize_unit_variant(
-            self,
-            _: &'static str,
-            _: u32,
-            variant: &'static str,
-        ) -> Result<(), TextError> {
+        fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), TextError> {
             self.serialize_str(variant)
         }
         fn serialize_char(self, value: char) -> Result<(), TextError> {

@@ -45,10 +45,7 @@ struct Generations<T> {
 
 impl<T> Default for Generations<T> {
     fn default() -> Self {
-        Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
-        }
+        Self { young: HashMap::new(), old: HashMap::new() }
     }
 }
 
@@ -62,10 +59,8 @@ impl<T> Generations<T> {
         if let Some(entry) = self.young.get(text) {
             return entry.take(report);
         }
-        let entry = self.old.remove(text).unwrap_or_else(|| Entry {
-            result: compile(text).map(Rc::new),
-            logged: Cell::new(false),
-        });
+        let entry =
+            self.old.remove(text).unwrap_or_else(|| Entry { result: compile(text).map(Rc::new), logged: Cell::new(false) });
         let result = entry.take(report);
         if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);

@@ -55,10 +55,7 @@ struct Base {
 
 impl Compiled {
     pub(super) fn parse(text: &str) -> Result<Self, SelectorError> {
-        let parts = split(text)
-            .into_iter()
-            .map(|range| part(text, range))
-            .collect::<Result<Vec<_>, _>>()?;
+        let parts = split(text).into_iter().map(|range| part(text, range)).collect::<Result<Vec<_>, _>>()?;
         for part in &parts {
             for base in &part.bases {
                 if let Err(kind) = Selector::parse(&base.text) {
@@ -68,30 +65,17 @@ impl Compiled {
                     let rest = rest.trim();
                     let reason = reason(&kind);
                     let shown: String = rest.chars().take(SHOWN).collect();
-                    let reason = if rest.is_empty() {
-                        reason
-                    } else {
-                        format!("{reason}: {shown:?}")
-                    };
+                    let reason = if rest.is_empty() { reason } else { format!("{reason}: {shown:?}") };
                     return Err(error(text, position, reason));
                 }
             }
         }
-        let document = groups(&parts, |base| base.text.clone())
-            .map_err(|kind| error(text, 0, reason(&kind)))?;
-        Ok(Self {
-            parts,
-            document,
-            subtree: OnceCell::new(),
-        })
+        let document = groups(&parts, |base| base.text.clone()).map_err(|kind| error(text, 0, reason(&kind)))?;
+        Ok(Self { parts, document, subtree: OnceCell::new() })
     }
 
     pub(super) fn groups(&self, reach: Reach) -> &[Group] {
-        let same = self
-            .parts
-            .iter()
-            .flat_map(|part| &part.bases)
-            .all(|base| base.head.is_none());
+        let same = self.parts.iter().flat_map(|part| &part.bases).all(|base| base.head.is_none());
         if reach == Reach::Document || same {
             return &self.document;
         }
@@ -105,11 +89,7 @@ impl Compiled {
             })
             .unwrap_or_default()
         });
-        if subtree.is_empty() {
-            &self.document
-        } else {
-            subtree
-        }
+        if subtree.is_empty() { &self.document } else { subtree }
     }
 }
 
@@ -126,19 +106,10 @@ fn groups(parts: &[Part], text: impl Fn(&Base) -> String) -> Result<Vec<Group>, 
             }
         }
     }
-    let uses_scope = parts
-        .iter()
-        .flat_map(|part| &part.bases)
-        .any(|base| base.text.contains(":scope"));
+    let uses_scope = parts.iter().flat_map(|part| &part.bases).any(|base| base.text.contains(":scope"));
     joined
         .into_iter()
-        .map(|(take, list)| {
-            Ok(Group {
-                selector: Selector::parse(&list)?,
-                take: take.clone(),
-                uses_scope,
-            })
-        })
+        .map(|(take, list)| Ok(Group { selector: Selector::parse(&list)?, take: take.clone(), uses_scope }))
         .collect()
 }
 
@@ -149,46 +120,23 @@ fn part(text: &str, (start, end): (usize, usize)) -> Result<Part, SelectorError>
     let start = start + (whole.len() - trimmed.len());
     let trimmed = trimmed.trim_end();
     if trimmed.is_empty() {
-        return Err(error(
-            text,
-            start.min(text.len()),
-            "a selector is missing here",
-        ));
+        return Err(error(text, start.min(text.len()), "a selector is missing here"));
     }
     let marks = scan(trimmed);
     let Some(cut) = marks.pseudo_element else {
-        let base = Base {
-            text: trimmed.to_owned(),
-            head: marks.head,
-        };
-        return Ok(Part {
-            start,
-            bases: vec![base],
-            take: Take::Element,
-        });
+        let base = Base { text: trimmed.to_owned(), head: marks.head };
+        return Ok(Part { start, bases: vec![base], take: Take::Element });
     };
     let (before, pseudo) = trimmed.split_at_checked(cut).unwrap_or((trimmed, ""));
-    let take =
-        take(pseudo).map_err(|(offset, reason)| error(text, start + cut + offset, reason))?;
-    let open = before.is_empty()
-        || before.ends_with(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '+' | '~'));
-    let subject = if open {
-        format!("{before}*")
-    } else {
-        before.to_owned()
-    };
+    let take = take(pseudo).map_err(|(offset, reason)| error(text, start + cut + offset, reason))?;
+    let open = before.is_empty() || before.ends_with(|c: char| c.is_ascii_whitespace() || matches!(c, '>' | '+' | '~'));
+    let subject = if open { format!("{before}*") } else { before.to_owned() };
     let marks = scan(&subject);
     let mut bases = Vec::with_capacity(2);
     if let Some(ancestor) = marks.any_below.and_then(|end| subject.get(..end)) {
-        bases.push(Base {
-            text: ancestor.to_owned(),
-            head: scan(ancestor).head,
-        });
+        bases.push(Base { text: ancestor.to_owned(), head: scan(ancestor).head });
     }
-    bases.push(Base {
-        head: marks.head,
-        text: subject,
-    });
+    bases.push(Base { head: marks.head, text: subject });
     Ok(Part { start, bases, take })
 }
 
@@ -206,20 +154,12 @@ fn take(pseudo: &str) -> Result<Take, (usize, &'static str)> {
         .and_then(|rest| rest.strip_suffix(')'))
         .ok_or((0, ALLOWED))?
         .trim();
-    let unquoted = ['"', '\'']
-        .into_iter()
-        .find_map(|quote| argument.strip_prefix(quote)?.strip_suffix(quote));
+    let unquoted = ['"', '\''].into_iter().find_map(|quote| argument.strip_prefix(quote)?.strip_suffix(quote));
     let attribute = unquoted.unwrap_or(argument).replace('\\', "");
     let valid = !attribute.is_empty()
         && !attribute.starts_with(|c: char| c.is_ascii_digit())
-        && attribute
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.') || !c.is_ascii());
-    if valid {
-        Ok(Take::Attr(attribute.into()))
-    } else {
-        Err((7, "::attr() takes the name of one attribute"))
-    }
+        && attribute.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.') || !c.is_ascii());
+    if valid { Ok(Take::Attr(attribute.into())) } else { Err((7, "::attr() takes the name of one attribute")) }
 }
 
 /// The places of a selector without commas that matter here; offsets in bytes.
@@ -241,9 +181,7 @@ fn scan(text: &str) -> Marks {
         match token {
             Token::Blank | Token::Combinator => {
                 let explicit = token == Token::Combinator;
-                gap = Some(gap.map_or((compound_end, explicit), |(end, was)| {
-                    (end, was || explicit)
-                }));
+                gap = Some(gap.map_or((compound_end, explicit), |(end, was)| (end, was || explicit)));
             }
             Token::Comment => {}
             Token::PseudoElement | Token::Other(_) => {
@@ -307,10 +245,7 @@ struct Tokens<'t> {
 
 impl<'t> Tokens<'t> {
     fn new(text: &'t str) -> Self {
-        Self {
-            bytes: text.as_bytes(),
-            at: 0,
-        }
+        Self { bytes: text.as_bytes(), at: 0 }
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
@@ -329,8 +264,7 @@ impl<'t> Tokens<'t> {
 
     fn skip_comment(&mut self) {
         self.at += 2;
-        while self.peek(0).is_some() && !(self.peek(0) == Some(b'*') && self.peek(1) == Some(b'/'))
-        {
+        while self.peek(0).is_some() && !(self.peek(0) == Some(b'*') && self.peek(1) == Some(b'/')) {
             self.at += 1;
         }
         self.at += 2;

@@ -50,11 +50,7 @@ impl<'p> Hit<'p> {
             Self::Element(element) => {
                 let html = element.html();
                 if html.contains('&') {
-                    return html
-                        .replace("&gt;", ">")
-                        .replace("&quot;", "\"")
-                        .replace("&nbsp;", "\u{a0}")
-                        .into();
+                    return html.replace("&gt;", ">").replace("&quot;", "\"").replace("&nbsp;", "\u{a0}").into();
                 }
                 html.into()
             }
@@ -119,14 +115,10 @@ fn first_below<'p>(root: ElementRef<'p>, group: &Group) -> Option<Hit<'p>> {
     let mut matched = matches(root, group);
     match &group.take {
         Take::Element => matched.next().map(Hit::Element),
-        Take::Attr(name) => {
-            matched.find_map(|element| Some(Hit::Attr(element, element.attr(name)?)))
-        }
+        Take::Attr(name) => matched.find_map(|element| Some(Hit::Attr(element, element.attr(name)?))),
         Take::Text => loop {
             let element = matched.next()?;
-            let child = element
-                .children()
-                .find(|child| child.value().is_text() || child.value().is_element());
+            let child = element.children().find(|child| child.value().is_text() || child.value().is_element());
             match child {
                 None => {}
                 Some(child) if child.value().is_text() => break Some(Hit::Text(child)),
@@ -143,10 +135,7 @@ fn first_below<'p>(root: ElementRef<'p>, group: &Group) -> Option<Hit<'p>> {
 
 /// The roots that find what all of them find: those that lie in no other one, in document order. `None` where an inner
 /// root can find something of its own. One walk over the roots at most.
-fn sufficient<'r, 'p>(
-    roots: &'r [ElementRef<'p>],
-    group: &Group,
-) -> Option<Cow<'r, [ElementRef<'p>]>> {
+fn sufficient<'r, 'p>(roots: &'r [ElementRef<'p>], group: &Group) -> Option<Cow<'r, [ElementRef<'p>]>> {
     if roots.len() < 2 {
         return Some(Cow::Borrowed(roots));
     }
@@ -172,11 +161,7 @@ pub(super) fn visible_text(element: ElementRef<'_>, out: &mut String) {
         let (Edge::Open(node) | Edge::Close(node)) = edge;
         match node.value() {
             Node::Element(inner) if matches!(inner.name(), "script" | "style" | "template") => {
-                hidden = if opens {
-                    hidden + 1
-                } else {
-                    hidden.saturating_sub(1)
-                };
+                hidden = if opens { hidden + 1 } else { hidden.saturating_sub(1) };
             }
             Node::Text(text) if opens && hidden == 0 => push_words(text, out),
             _ => {}
@@ -202,14 +187,8 @@ fn text_of(node: NodeRef<'_>) -> &str {
 }
 
 /// The elements one group matches below a root, the root itself included.
-fn matches<'p, 'g>(
-    root: ElementRef<'p>,
-    group: &'g Group,
-) -> impl Iterator<Item = ElementRef<'p>> + use<'p, 'g> {
-    let own = group
-        .selector
-        .matches_with_scope(&root, Some(root))
-        .then_some(root);
+fn matches<'p, 'g>(root: ElementRef<'p>, group: &'g Group) -> impl Iterator<Item = ElementRef<'p>> + use<'p, 'g> {
+    let own = group.selector.matches_with_scope(&root, Some(root)).then_some(root);
     own.into_iter().chain(root.select(&group.selector))
 }
 
@@ -218,9 +197,7 @@ fn collect<'p>(root: ElementRef<'p>, group: &Group, hits: &mut Vec<Hit<'p>>) {
     match &group.take {
         Take::Element => hits.extend(matched.map(Hit::Element)),
         Take::Attr(name) => {
-            hits.extend(
-                matched.filter_map(|element| Some(Hit::Attr(element, element.attr(name)?))),
-            );
+            hits.extend(matched.filter_map(|element| Some(Hit::Attr(element, element.attr(name)?))));
         }
         Take::Text => collect_texts(matched, hits),
     }
@@ -255,17 +232,10 @@ fn collect_texts<'p>(matched: impl Iterator<Item = ElementRef<'p>>, hits: &mut V
 /// Puts hits of several searches in document order, without doubles: an element before its attributes, both before
 /// its content. Attributes of one element keep the order they were found in.
 fn in_document_order<'p>(roots: &[ElementRef<'p>], mut hits: Vec<Hit<'p>>) -> Vec<Hit<'p>> {
-    let Some(top) = roots
-        .first()
-        .and_then(|root| root.ancestors().last().or(Some(**root)))
-    else {
+    let Some(top) = roots.first().and_then(|root| root.ancestors().last().or(Some(**root))) else {
         return hits;
     };
-    let places: HashMap<_, _> = top
-        .descendants()
-        .enumerate()
-        .map(|(place, node)| (node.id(), place))
-        .collect();
+    let places: HashMap<_, _> = top.descendants().enumerate().map(|(place, node)| (node.id(), place)).collect();
     let place = |hit: &Hit<'p>| match hit {
         Hit::Element(element) => (places.get(&element.id()).copied(), 0_u8),
         Hit::Text(node) => (places.get(&node.id()).copied(), 0),

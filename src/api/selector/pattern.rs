@@ -21,27 +21,14 @@ pub(crate) fn compile(text: &str) -> Result<Regex, SelectorError> {
             .find(|line| line.trim_start().starts_with('^'))
             .and_then(|line| line.find('^'))
             .map_or(0, |column| column.saturating_sub(4));
-        let reason = shown
-            .lines()
-            .last()
-            .unwrap_or("unknown")
-            .trim_start_matches("error: ");
-        SelectorError::new(
-            SelectorKind::Pattern,
-            text,
-            position.min(text.len()),
-            reason,
-        )
+        let reason = shown.lines().last().unwrap_or("unknown").trim_start_matches("error: ");
+        SelectorError::new(SelectorKind::Pattern, text, position.min(text.len()), reason)
     })
 }
 
 /// Gives every find of `regex` in `text`: group `extract` of the first match, else all groups, else whole matches.
 pub(super) fn find(regex: &Regex, text: &str, mut give: impl FnMut(&str) -> Next) {
-    if regex
-        .capture_names()
-        .flatten()
-        .any(|name| name == "extract")
-    {
+    if regex.capture_names().flatten().any(|name| name == "extract") {
         if let Some(group) = regex.captures(text).and_then(|found| found.name("extract")) {
             give(group.as_str());
         }

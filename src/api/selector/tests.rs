@@ -26,16 +26,8 @@ fn get_gives_html_text_or_value_of_the_first() {
         ("nav", None),
     ] {
         assert_eq!(page.css(selector).get().as_deref(), expected, "{selector}");
-        assert_eq!(
-            page.css(selector).getall().first().map(String::as_str),
-            expected,
-            "{selector}"
-        );
-        assert_eq!(
-            page.css(selector).is_empty(),
-            expected.is_none(),
-            "{selector}"
-        );
+        assert_eq!(page.css(selector).getall().first().map(String::as_str), expected, "{selector}");
+        assert_eq!(page.css(selector).is_empty(), expected.is_none(), "{selector}");
     }
     assert!(page.take_errors().is_empty());
 }
@@ -44,15 +36,9 @@ fn get_gives_html_text_or_value_of_the_first() {
 fn texts_of_nested_matches_stay_in_document_order() {
     let page = Page::parse(SHOP);
     assert_eq!(page.css("#outer *::text").getall(), ["a", "c", "d", "e"]);
-    assert_eq!(
-        page.css("#outer p::text, #outer b::text").getall(),
-        ["a", "c", "d", "e"]
-    );
+    assert_eq!(page.css("#outer p::text, #outer b::text").getall(), ["a", "c", "d", "e"]);
     assert_eq!(page.css("#outer p::text").getall(), ["a", "d", "e"]);
-    assert_eq!(
-        page.css("#outer b, #outer p::text").getall(),
-        ["a", "<b>c</b>", "d", "e"]
-    );
+    assert_eq!(page.css("#outer b, #outer p::text").getall(), ["a", "<b>c</b>", "d", "e"]);
     let early = Page::parse("<div><p><b>c</b>d</p></div>");
     assert_eq!(early.css("p *::text").get().as_deref(), Some("c"));
     assert_eq!(early.css("p::text").get().as_deref(), Some("d"));
@@ -64,20 +50,9 @@ fn an_inner_search_includes_its_node_and_stays_inside() {
     let rows: Vec<_> = page
         .css("#list li")
         .iter()
-        .map(|row| {
-            (
-                row.css("a::attr(href)").get().unwrap(),
-                row.css("::text").getall().concat(),
-            )
-        })
+        .map(|row| (row.css("a::attr(href)").get().unwrap(), row.css("::text").getall().concat()))
         .collect();
-    assert_eq!(
-        rows,
-        [
-            ("/1".to_owned(), "One new 10".to_owned()),
-            ("/2".to_owned(), "Two 20".to_owned())
-        ]
-    );
+    assert_eq!(rows, [("/1".to_owned(), "One new 10".to_owned()), ("/2".to_owned(), "Two 20".to_owned())]);
     let link = page.css("#list a").first();
     assert_eq!(link.css("::attr(href)").getall(), ["/1"]);
     assert_eq!(link.css("a").len(), 1);
@@ -86,12 +61,7 @@ fn an_inner_search_includes_its_node_and_stays_inside() {
     assert_eq!(link.css("a b").len(), 1);
     assert_eq!(link.css("a > b::text").getall(), ["new"]);
     assert_eq!(link.css(":scope > b").len(), 1);
-    assert_eq!(
-        page.css("ul")
-            .css("li:first-child > a::attr(title)")
-            .getall(),
-        ["one"]
-    );
+    assert_eq!(page.css("ul").css("li:first-child > a::attr(title)").getall(), ["one"]);
     // Text and attribute values contain nothing.
     assert!(page.css("a::text").css("*").is_empty());
     assert!(page.css("a::attr(href)").first().css("*").is_empty());
@@ -108,10 +78,7 @@ fn nested_nodes_give_no_doubles() {
     assert_eq!(parents.getall(), ["<p>a<b>c</b>d</p>", "<p>e</p>"]);
     assert_eq!(divs.css(":scope > p, b").len(), 3);
     let same = Page::parse("<a x=1 y=1 href=1></a><a href=1></a>");
-    assert_eq!(
-        same.css("a::attr(x), a::attr(y), a::attr(href)").getall(),
-        ["1", "1", "1", "1"]
-    );
+    assert_eq!(same.css("a::attr(x), a::attr(y), a::attr(href)").getall(), ["1", "1", "1", "1"]);
 }
 
 #[test]
@@ -158,14 +125,8 @@ fn a_bad_selector_gives_nothing_and_is_kept_for_the_caller() {
     assert_eq!(page.css("p").re_first("["), None);
     let errors = page.take_errors();
     assert_eq!(errors.len(), 5);
-    assert_eq!(
-        (errors[0].kind(), errors[0].text(), errors[0].position()),
-        (SelectorKind::Css, "a[", 1)
-    );
-    assert_eq!(
-        (errors[3].kind(), errors[3].text()),
-        (SelectorKind::Pattern, "(")
-    );
+    assert_eq!((errors[0].kind(), errors[0].text(), errors[0].position()), (SelectorKind::Css, "a[", 1));
+    assert_eq!((errors[3].kind(), errors[3].text()), (SelectorKind::Pattern, "("));
     assert!(page.take_errors().is_empty());
     for _ in 0..100 {
         let _ = page.css("a[");
@@ -192,10 +153,7 @@ fn an_error_says_where_and_why() {
         let error = Page::parse("").try_css(selector).map(|_| ()).unwrap_err();
         assert_eq!(error.position(), position, "{error}");
         assert!(error.reason().contains(reason), "{error}");
-        assert!(
-            error.to_string().contains(&format!("{selector:?}")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("{selector:?}")), "{error}");
     }
     for (pattern, position) in [("ab(", 2), ("a{2", 1), ("(?=x)", 0), ("[z-a]", 1)] {
         let error = compile_pattern(pattern).unwrap_err();

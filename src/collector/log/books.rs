@@ -43,13 +43,10 @@ impl Books {
             }
             Frame::Cut(cut) => {
                 let mut bytes = 0;
-                while let Some((_, size)) =
-                    self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last)
-                {
+                while let Some((_, size)) = self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last) {
                     bytes += size;
                 }
-                self.open
-                    .insert(cut.range.first, OpenCut { cut: *cut, bytes });
+                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
@@ -83,10 +80,7 @@ impl Books {
 
     /// Every record up to this number is delivered.
     pub(super) fn delivered_up_to(&self) -> u64 {
-        self.open
-            .keys()
-            .next()
-            .map_or(self.cut_up_to, |first| first - 1)
+        self.open.keys().next().map_or(self.cut_up_to, |first| first - 1)
     }
 
     pub(super) fn cut_up_to(&self) -> u64 {
@@ -107,10 +101,7 @@ impl Books {
     }
 
     pub(super) fn ends(&self) -> Vec<(u64, End)> {
-        self.unsettled
-            .iter()
-            .map(|(seq, end)| (*seq, *end))
-            .collect()
+        self.unsettled.iter().map(|(seq, end)| (*seq, *end)).collect()
     }
 
     pub(super) fn undelivered_bytes(&self) -> u64 {

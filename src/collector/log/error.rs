@@ -26,9 +26,7 @@ pub enum LogError {
         dir: PathBuf,
     },
     /// The segment is of a version this program does not know.
-    #[error(
-        "{file} has record log version {found}, this program reads version {supported}; use a newer program"
-    )]
+    #[error("{file} has record log version {found}, this program reads version {supported}; use a newer program")]
     NewerFormat {
         /// The segment.
         file: PathBuf,
@@ -38,9 +36,7 @@ pub enum LogError {
         supported: u8,
     },
     /// The segment belongs to another job.
-    #[error(
-        "{file} holds records of another job; give each job its own directory, or deliver that one first"
-    )]
+    #[error("{file} holds records of another job; give each job its own directory, or deliver that one first")]
     OtherJob {
         /// The segment.
         file: PathBuf,

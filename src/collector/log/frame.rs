@@ -57,28 +57,13 @@ impl Header {
             return HeaderRead::Short;
         };
         let mut rest = header;
-        let sum_is_right = header
-            .split_last_chunk::<8>()
-            .is_some_and(|(data, sum)| xxh3_64(data) == u64::from_le_bytes(*sum));
+        let sum_is_right = header.split_last_chunk::<8>().is_some_and(|(data, sum)| xxh3_64(data) == u64::from_le_bytes(*sum));
         if sum_is_right && magic_is_ours && version == VERSION {
             let _ = take::<8>(&mut rest);
-            let mut number = || {
-                take::<8>(&mut rest)
-                    .map(u64::from_le_bytes)
-                    .unwrap_or_default()
-            };
-            return HeaderRead::Good(Self {
-                first_seq: number(),
-                after_seq: number(),
-                job_hash: number(),
-                log_id: number(),
-            });
+            let mut number = || take::<8>(&mut rest).map(u64::from_le_bytes).unwrap_or_default();
+            return HeaderRead::Good(Self { first_seq: number(), after_seq: number(), job_hash: number(), log_id: number() });
         }
-        if magic_is_ours && version > VERSION {
-            HeaderRead::Newer(version)
-        } else {
-            HeaderRead::Bad
-        }
+        if magic_is_ours && version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Bad }
     }
 }
 
@@ -134,11 +119,7 @@ impl Head {
             8 => Some(8),
             _ => return None,
         };
-        (length <= MAX_PAYLOAD && expected.is_none_or(|l| l == length)).then_some(Self {
-            length,
-            kind,
-            seq,
-        })
+        (length <= MAX_PAYLOAD && expected.is_none_or(|l| l == length)).then_some(Self { length, kind, seq })
     }
 
     pub(super) fn frame_bytes(&self) -> usize {
@@ -181,11 +162,7 @@ pub(super) fn encode(out: &mut Vec<u8>, seq: u64, frame: &Frame<'_>, last_of_gro
     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
     out.reserve(payload.len() + FRAME_BYTES);
     out.extend_from_slice(&length.to_le_bytes());
-    out.push(if last_of_group {
-        kind | LAST_OF_GROUP
-    } else {
-        kind
-    });
+    out.push(if last_of_group { kind | LAST_OF_GROUP } else { kind });
     out.extend_from_slice(&seq.to_le_bytes());
     out.extend_from_slice(payload);
     let sum = xxh3_64(out.get(from..).unwrap_or_default());
@@ -214,26 +191,16 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
         })),
         6 => Frame::Cut(Cut {
             id: BatchId(u128::from_le_bytes(take(&mut payload)?)),
-            range: SeqRange {
-                first: u64::from_le_bytes(take(&mut payload)?),
-                last: u64::from_le_bytes(take(&mut payload)?),
-            },
+            range: SeqRange { first: u64::from_le_bytes(take(&mut payload)?), last: u64::from_le_bytes(take(&mut payload)?) },
         }),
         7 => Frame::Delivered {
             id: BatchId(u128::from_le_bytes(take(&mut payload)?)),
             last: u64::from_le_bytes(take(&mut payload)?),
         },
-        8 => Frame::Settled {
-            up_to: u64::from_le_bytes(take(&mut payload)?),
-        },
+        8 => Frame::Settled { up_to: u64::from_le_bytes(take(&mut payload)?) },
         _ => return None,
     };
-    Some(Decoded {
-        seq: head.seq,
-        last_of_group: head.kind & LAST_OF_GROUP != 0,
-        frame,
-        size: whole.len(),
-    })
+    Some(Decoded { seq: head.seq, last_of_group: head.kind & LAST_OF_GROUP != 0, frame, size: whole.len() })
 }
 
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {

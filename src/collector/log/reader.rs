@@ -30,13 +30,7 @@ pub struct LogReader {
 
 impl LogReader {
     pub(super) fn new(range: SeqRange, spans: VecDeque<Span>) -> Self {
-        Self {
-            range,
-            spans,
-            file: None,
-            buffer: Vec::new(),
-            done: false,
-        }
+        Self { range, spans, file: None, buffer: Vec::new(), done: false }
     }
 
     fn advance(&mut self) -> Result<Option<(u64, Entry<'static>)>, LogError> {
@@ -49,20 +43,14 @@ impl LogReader {
             let file = match self.file.take() {
                 Some(file) => self.file.insert(file),
                 None => {
-                    let mut file =
-                        File::open(&span.path).map_err(LogError::io("open", &span.path))?;
-                    file.seek(SeekFrom::Start(span.offset))
-                        .map_err(LogError::io("read", &span.path))?;
+                    let mut file = File::open(&span.path).map_err(LogError::io("open", &span.path))?;
+                    file.seek(SeekFrom::Start(span.offset)).map_err(LogError::io("read", &span.path))?;
                     self.file.insert(BufReader::with_capacity(64 * 1024, file))
                 }
             };
-            let damaged = || LogError::Damaged {
-                file: span.path.clone(),
-                offset: span.offset,
-            };
+            let damaged = || LogError::Damaged { file: span.path.clone(), offset: span.offset };
             let mut start = [0; HEAD_BYTES];
-            file.read_exact(&mut start)
-                .map_err(LogError::io("read", &span.path))?;
+            file.read_exact(&mut start).map_err(LogError::io("read", &span.path))?;
             let head = Head::decode(&start).ok_or_else(damaged)?;
             let size = head.frame_bytes() as u64;
             if span.offset + size > span.end {
@@ -71,8 +59,7 @@ impl LogReader {
             let rest = head.frame_bytes() - HEAD_BYTES;
             if head.seq < self.range.first {
                 #[allow(clippy::cast_possible_wrap, reason = "a frame is below 300 MiB")]
-                file.seek_relative(rest as i64)
-                    .map_err(LogError::io("read", &span.path))?;
+                file.seek_relative(rest as i64).map_err(LogError::io("read", &span.path))?;
                 span.offset += size;
                 continue;
             }
@@ -83,8 +70,7 @@ impl LogReader {
             self.buffer.extend_from_slice(&start);
             self.buffer.resize(head.frame_bytes(), 0);
             let tail = self.buffer.get_mut(HEAD_BYTES..).unwrap_or_default();
-            file.read_exact(tail)
-                .map_err(LogError::io("read", &span.path))?;
+            file.read_exact(tail).map_err(LogError::io("read", &span.path))?;
             let decoded = frame::decode(&self.buffer).ok_or_else(damaged)?;
             span.offset += size;
             if let Frame::Entry(entry) = decoded.frame {

@@ -37,11 +37,7 @@ impl LogOptions {
     /// two runs of one job apart.
     #[must_use]
     pub const fn new(log_id: u64) -> Self {
-        Self {
-            segment_bytes: 8 * 1024 * 1024,
-            sync_every: Duration::from_millis(100),
-            log_id,
-        }
+        Self { segment_bytes: 8 * 1024 * 1024, sync_every: Duration::from_millis(100), log_id }
     }
 }
 
@@ -84,19 +80,12 @@ impl RecordLog {
     /// [`LogError::Locked`] when another process has it, [`LogError::OtherJob`] and [`LogError::NewerFormat`] when
     /// its segments are not ours (nothing is changed then), [`LogError::Io`] for the rest. Damage is no error: it is
     /// set aside and reported.
-    pub fn open(
-        dir: &Path,
-        job: &JobId,
-        options: LogOptions,
-    ) -> Result<(Self, Recovered), LogError> {
+    pub fn open(dir: &Path, job: &JobId, options: LogOptions) -> Result<(Self, Recovered), LogError> {
         fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
         let lock = lock(dir)?;
         let job_hash = xxh3_64(job.to_string().as_bytes());
         let scan = recover::scan(dir, job_hash)?;
-        let log_id = scan
-            .log_id
-            .filter(|_| scan.report.damaged.is_empty())
-            .unwrap_or(options.log_id);
+        let log_id = scan.log_id.filter(|_| scan.report.damaged.is_empty()).unwrap_or(options.log_id);
         let log = Self {
             dir: dir.to_owned(),
             _lock: lock,
@@ -131,10 +120,7 @@ impl RecordLog {
         for entry in entries {
             let bytes = entry.record().map_or(0, |(_, text)| text.len());
             if bytes > MAX_PAYLOAD {
-                return Err(LogError::TooLarge {
-                    bytes,
-                    limit: MAX_PAYLOAD,
-                });
+                return Err(LogError::TooLarge { bytes, limit: MAX_PAYLOAD });
             }
             size += bytes + frame::FRAME_BYTES;
         }
@@ -146,10 +132,7 @@ impl RecordLog {
         for (i, entry) in entries.iter().enumerate() {
             self.encode(&Frame::Entry(entry.by_ref()), i == last);
         }
-        Ok(SeqRange {
-            first,
-            last: self.next_seq - 1,
-        })
+        Ok(SeqRange { first, last: self.next_seq - 1 })
     }
 
     /// Journals a batch before it is first sent.
@@ -163,13 +146,7 @@ impl RecordLog {
         let oldest_uncut = self.books.uncut().map_or(newest, |(first, _)| first);
         let from = self.books.cut_up_to() + 1;
         if first < from || first > oldest_uncut || last < first || last > newest {
-            return Err(LogError::BadCut {
-                id: cut.id,
-                first,
-                last,
-                from,
-                to: newest,
-            });
+            return Err(LogError::BadCut { id: cut.id, first, last, from, to: newest });
         }
         self.mark(&Frame::Cut(*cut))
     }
@@ -180,10 +157,7 @@ impl RecordLog {
     /// [`LogError::UnknownBatch`] when it is not waiting; else as [`append_group`](Self::append_group).
     pub fn delivered(&mut self, id: BatchId) -> Result<(), LogError> {
         let cut = self.books.find(id).ok_or(LogError::UnknownBatch { id })?;
-        self.mark(&Frame::Delivered {
-            id,
-            last: cut.range.last,
-        })
+        self.mark(&Frame::Delivered { id, last: cut.range.last })
     }
 
     /// Notes that the frontier has persisted the settle of the end with this number. The mark reaches the log with
@@ -223,14 +197,11 @@ impl RecordLog {
         if self.unsynced.active
             && let (Some(file), Some(segment)) = (&self.active, self.segments.back())
         {
-            file.sync_data()
-                .map_err(LogError::io("sync", &segment.path))?;
+            file.sync_data().map_err(LogError::io("sync", &segment.path))?;
         }
         self.unsynced.active = false;
         if self.unsynced.dir {
-            File::open(&self.dir)
-                .and_then(|dir| dir.sync_all())
-                .map_err(LogError::io("sync", &self.dir))?;
+            File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(LogError::io("sync", &self.dir))?;
             self.unsynced.dir = false;
         }
         Ok(())
@@ -253,10 +224,7 @@ impl RecordLog {
     /// Whether a power cut could lose something.
     #[must_use]
     pub fn needs_sync(&self) -> bool {
-        !self.pending.is_empty()
-            || self.unsynced.active
-            || self.unsynced.dir
-            || !self.unsynced.closed.is_empty()
+        !self.pending.is_empty() || self.unsynced.active || self.unsynced.dir || !self.unsynced.closed.is_empty()
     }
 
     /// Reads the entries of a range again. Flushes first.
@@ -269,11 +237,7 @@ impl RecordLog {
             .segments
             .iter()
             .filter(|segment| segment.first <= range.last && segment.last >= range.first)
-            .map(|segment| Span {
-                path: segment.path.clone(),
-                offset: segment.offset_before(range.first),
-                end: segment.bytes,
-            })
+            .map(|segment| Span { path: segment.path.clone(), offset: segment.offset_before(range.first), end: segment.bytes })
             .collect();
         Ok(LogReader::new(range, spans))
     }
@@ -305,10 +269,7 @@ impl RecordLog {
         Ok(Recovered {
             ends: self.books.ends(),
             cuts: self.books.cuts(),
-            uncut: self
-                .books
-                .uncut()
-                .map(|(first, last)| SeqRange { first, last }),
+            uncut: self.books.uncut().map(|(first, last)| SeqRange { first, last }),
             ..Recovered::default()
         })
     }
@@ -316,11 +277,7 @@ impl RecordLog {
     /// Bytes of all segments, written or waiting.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| segment.bytes)
-            .sum::<u64>()
-            + self.pending.len() as u64
+        self.segments.iter().map(|segment| segment.bytes).sum::<u64>() + self.pending.len() as u64
     }
 
     /// Bytes of record text the sink does not have yet.
@@ -338,11 +295,7 @@ impl RecordLog {
     /// Makes the next write fail, or work again.
     #[cfg(test)]
     pub(super) fn break_file_for_test(&mut self, broken: bool) {
-        let path = self
-            .segments
-            .back()
-            .map(|s| s.path.clone())
-            .unwrap_or_default();
+        let path = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
         self.active = File::options().read(true).write(!broken).open(path).ok();
     }
 
@@ -370,22 +323,13 @@ impl RecordLog {
     /// Has an open segment with room for a group, or fails and changes nothing.
     fn make_room(&mut self, size: usize) -> Result<(), LogError> {
         if self.stalled {
-            let file = self
-                .segments
-                .back()
-                .map(|s| s.path.clone())
-                .unwrap_or_default();
+            let file = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
             return Err(LogError::Stalled { file });
         }
         let used = self.segments.back().map_or(0, |s| s.bytes) + self.pending.len() as u64;
-        let full =
-            used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
+        let full = used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
         if self.active.is_some() && !full {
-            return if self.pending.len() >= WRITE_AT_BYTES {
-                self.write_pending()
-            } else {
-                Ok(())
-            };
+            return if self.pending.len() >= WRITE_AT_BYTES { self.write_pending() } else { Ok(()) };
         }
         self.write_pending()?;
         let header = Header {
@@ -423,8 +367,7 @@ impl RecordLog {
         };
         // At its place and not at the end: a repetition overwrites what a failed write left behind.
         self.stalled = true;
-        file.write_all_at(&self.pending, segment.bytes)
-            .map_err(LogError::io("write", &segment.path))?;
+        file.write_all_at(&self.pending, segment.bytes).map_err(LogError::io("write", &segment.path))?;
         self.stalled = false;
         segment.bytes += self.pending.len() as u64;
         self.pending.clear();
@@ -435,17 +378,10 @@ impl RecordLog {
 
 fn lock(dir: &Path) -> Result<File, LogError> {
     let path = dir.join("lock");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(LogError::io("open", &path))?;
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(LogError::io("open", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LogError::Locked {
-            dir: dir.to_owned(),
-        }),
+        Err(TryLockError::WouldBlock) => Err(LogError::Locked { dir: dir.to_owned() }),
         Err(TryLockError::Error(source)) => Err(LogError::io("lock", &path)(source)),
     }
 }

@@ -76,10 +76,7 @@ pub(super) struct Scan {
 }
 
 pub(super) fn scan(dir: &Path, job_hash: u64) -> Result<Scan, LogError> {
-    let mut scan = Scan {
-        next_seq: 1,
-        ..Scan::default()
-    };
+    let mut scan = Scan { next_seq: 1, ..Scan::default() };
     let names = list(dir, &mut scan.report)?;
     // Nothing is changed before every segment is known to be ours.
     let mut files = Vec::with_capacity(names.len());
@@ -94,31 +91,19 @@ pub(super) fn scan(dir: &Path, job_hash: u64) -> Result<Scan, LogError> {
     let report = &mut scan.report;
     report.ends = scan.books.ends();
     report.cuts = scan.books.cuts();
-    report.uncut = scan
-        .books
-        .uncut()
-        .map(|(first, last)| SeqRange { first, last });
+    report.uncut = scan.books.uncut().map(|(first, last)| SeqRange { first, last });
     Ok(scan)
 }
 
 impl Scan {
-    fn segment(
-        &mut self,
-        first: u64,
-        path: PathBuf,
-        header: HeaderRead,
-        newest: bool,
-    ) -> Result<(), LogError> {
+    fn segment(&mut self, first: u64, path: PathBuf, header: HeaderRead, newest: bool) -> Result<(), LogError> {
         let bytes = fs::read(&path).map_err(LogError::io("read", &path))?;
         let header = match header {
             HeaderRead::Good(header) if header.first_seq == first => header,
             HeaderRead::Short if newest => {
                 self.skip(first.saturating_sub(1), bytes.len());
                 fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
-                self.report.torn = Some(TornTail {
-                    file: path,
-                    bytes: bytes.len() as u64,
-                });
+                self.report.torn = Some(TornTail { file: path, bytes: bytes.len() as u64 });
                 return Ok(());
             }
             _ => {
@@ -130,10 +115,7 @@ impl Scan {
         if let Some(previous) = self.segments.last()
             && header.after_seq > previous.last
         {
-            self.report.missing.push(Missing {
-                after: previous.last,
-                up_to: header.after_seq,
-            });
+            self.report.missing.push(Missing { after: previous.last, up_to: header.after_seq });
         }
         self.log_id = Some(header.log_id);
         let mut segment = Segment::new(path, first);
@@ -144,10 +126,7 @@ impl Scan {
             Tail::Clean => {}
             Tail::Torn if newest => {
                 truncate(&segment.path, good)?;
-                self.report.torn = Some(TornTail {
-                    file: segment.path.clone(),
-                    bytes: (bytes.len() - good) as u64,
-                });
+                self.report.torn = Some(TornTail { file: segment.path.clone(), bytes: (bytes.len() - good) as u64 });
             }
             Tail::Torn | Tail::Damaged => {
                 self.set_aside(&segment.path, good, bytes.len() - good)?;
@@ -168,9 +147,7 @@ impl Scan {
         let mut at = good;
         let mut expected = segment.first;
         let mut group = Vec::new();
-        while let Some(frame) =
-            frame::decode(bytes.get(at..).unwrap_or_default()).filter(|f| f.seq == expected)
-        {
+        while let Some(frame) = frame::decode(bytes.get(at..).unwrap_or_default()).filter(|f| f.seq == expected) {
             let (size, last) = (frame.size, frame.last_of_group);
             group.push((at as u64, frame));
             at += size;
@@ -209,12 +186,7 @@ impl Scan {
             .and_then(|()| fs::rename(&unfinished, &copy))
             .map_err(LogError::io("write", &copy))?;
         self.report.set_aside.push(copy.clone());
-        self.report.damaged.push(Damage {
-            file: path.to_owned(),
-            offset: offset as u64,
-            bytes: bytes as u64,
-            set_aside: copy,
-        });
+        self.report.damaged.push(Damage { file: path.to_owned(), offset: offset as u64, bytes: bytes as u64, set_aside: copy });
         Ok(())
     }
 }
@@ -229,14 +201,12 @@ enum Tail {
 /// A crash leaves an unfinished frame or rubbish with nothing after it. A complete frame that does not check, or a
 /// good frame further on, is something else.
 fn looks_damaged(rest: &[u8], expected: u64) -> bool {
-    let complete = Head::decode(rest)
-        .is_some_and(|head| head.seq == expected && head.frame_bytes() <= rest.len());
+    let complete = Head::decode(rest).is_some_and(|head| head.seq == expected && head.frame_bytes() <= rest.len());
     let later = expected..=expected + (rest.len() / FRAME_BYTES) as u64 + 1;
     complete
         || (0..rest.len()).any(|at| {
             let here = rest.get(at..).unwrap_or_default();
-            Head::decode(here).is_some_and(|head| later.contains(&head.seq))
-                && frame::decode(here).is_some()
+            Head::decode(here).is_some_and(|head| later.contains(&head.seq)) && frame::decode(here).is_some()
         })
 }
 
@@ -248,14 +218,8 @@ fn check_owner(path: &Path, job_hash: u64) -> Result<HeaderRead, LogError> {
         .map_err(LogError::io("read", path))?;
     let file = || path.to_owned();
     match Header::decode(&start) {
-        HeaderRead::Newer(found) => Err(LogError::NewerFormat {
-            file: file(),
-            found,
-            supported: VERSION,
-        }),
-        HeaderRead::Good(header) if header.job_hash != job_hash => {
-            Err(LogError::OtherJob { file: file() })
-        }
+        HeaderRead::Newer(found) => Err(LogError::NewerFormat { file: file(), found, supported: VERSION }),
+        HeaderRead::Good(header) if header.job_hash != job_hash => Err(LogError::OtherJob { file: file() }),
         read => Ok(read),
     }
 }

@@ -57,11 +57,7 @@ impl Segment {
             Frame::Entry(_) => self.last_record = seq,
             _ => {}
         }
-        if self
-            .marks
-            .last()
-            .is_none_or(|(_, at)| offset - at >= MARK_EVERY)
-        {
+        if self.marks.last().is_none_or(|(_, at)| offset - at >= MARK_EVERY) {
             self.marks.push((seq, offset));
         }
     }

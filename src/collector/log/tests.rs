@@ -26,19 +26,12 @@ fn open(dir: &Path) -> (RecordLog, Recovered) {
 }
 
 fn small(dir: &Path) -> (RecordLog, Recovered) {
-    let options = LogOptions {
-        segment_bytes: 400,
-        ..options()
-    };
+    let options = LogOptions { segment_bytes: 400, ..options() };
     RecordLog::open(dir, &job(), options).unwrap()
 }
 
 fn end(request: u128) -> Entry<'static> {
-    Entry::End(End {
-        request,
-        attempt: 1,
-        outcome: 2,
-    })
+    Entry::End(End { request, attempt: 1, outcome: 2 })
 }
 
 fn item(n: u64) -> Entry<'static> {
@@ -46,10 +39,7 @@ fn item(n: u64) -> Entry<'static> {
 }
 
 fn all(log: &mut RecordLog) -> Vec<(u64, Entry<'static>)> {
-    let range = SeqRange {
-        first: 1,
-        last: u64::MAX,
-    };
+    let range = SeqRange { first: 1, last: u64::MAX };
     log.read(range).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
@@ -64,25 +54,15 @@ fn segments(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn cut(first: u64, last: u64) -> Cut {
-    Cut {
-        id: BatchId::of(&job(), options().log_id, first),
-        range: SeqRange { first, last },
-    }
+    Cut { id: BatchId::of(&job(), options().log_id, first), range: SeqRange { first, last } }
 }
 
 /// Writes the log of the golden file: one of every kind.
 fn write_golden(dir: &Path) {
     let (mut log, _) = open(dir);
-    log.append_group(&[
-        Entry::Item("{\"a\": \"\\u0416\"}".into()),
-        Entry::Request("{\"url\": \"u\"}".into()),
-        end(7),
-    ])
-    .unwrap();
-    log.append_group(&[Entry::Log("{\"index\": 0}".into())])
-        .unwrap();
-    log.append_group(&[Entry::Stats("{}".into()), end(u128::MAX)])
-        .unwrap();
+    log.append_group(&[Entry::Item("{\"a\": \"\\u0416\"}".into()), Entry::Request("{\"url\": \"u\"}".into()), end(7)]).unwrap();
+    log.append_group(&[Entry::Log("{\"index\": 0}".into())]).unwrap();
+    log.append_group(&[Entry::Stats("{}".into()), end(u128::MAX)]).unwrap();
     log.cut(&cut(1, 5)).unwrap();
     log.delivered(cut(1, 5).id).unwrap();
     log.mark_settled(3);
@@ -106,17 +86,7 @@ fn a_segment_of_version_one_reads_as_ever() {
     let (mut log, recovered) = open(dir.path());
     assert_eq!(
         recovered,
-        Recovered {
-            ends: vec![(
-                6,
-                End {
-                    request: u128::MAX,
-                    attempt: 1,
-                    outcome: 2
-                }
-            )],
-            ..Recovered::default()
-        }
+        Recovered { ends: vec![(6, End { request: u128::MAX, attempt: 1, outcome: 2 })], ..Recovered::default() }
     );
     assert_eq!(log.undelivered_bytes(), 0);
     assert_eq!(
@@ -143,17 +113,7 @@ fn what_was_flushed_is_there_after_the_process_is_gone_and_the_rest_is_not() {
     drop(log);
     let (mut log, recovered) = open(dir.path());
     assert_eq!(recovered.uncut, Some(SeqRange { first: 1, last: 1 }));
-    assert_eq!(
-        recovered.ends,
-        [(
-            2,
-            End {
-                request: 1,
-                attempt: 1,
-                outcome: 2
-            }
-        )]
-    );
+    assert_eq!(recovered.ends, [(2, End { request: 1, attempt: 1, outcome: 2 })]);
     assert_eq!(all(&mut log), [(1, item(1)), (2, end(1))]);
     assert_eq!(log.append_group(&[item(3)]).unwrap().first, 3);
 }
@@ -173,10 +133,7 @@ fn a_cut_without_delivery_comes_back_with_its_id_and_range() {
     let (log, recovered) = open(dir.path());
     assert_eq!(recovered.cuts, [cut(3, 4)]);
     assert_eq!(recovered.uncut, Some(SeqRange { first: 5, last: 5 }));
-    assert_eq!(
-        log.undelivered_bytes(),
-        3 * item(1).record().unwrap().1.len() as u64
-    );
+    assert_eq!(log.undelivered_bytes(), 3 * item(1).record().unwrap().1.len() as u64);
 }
 
 #[test]
@@ -185,22 +142,13 @@ fn a_cut_may_neither_leave_out_nor_invent_records() {
     let (mut log, _) = open(dir.path());
     log.append_group(&[item(1), item(2), item(3)]).unwrap();
     for (first, last) in [(2, 3), (1, 9), (0, 1), (2, 1)] {
-        assert!(
-            matches!(log.cut(&cut(first, last)), Err(LogError::BadCut { .. })),
-            "{first}-{last}"
-        );
+        assert!(matches!(log.cut(&cut(first, last)), Err(LogError::BadCut { .. })), "{first}-{last}");
     }
     log.cut(&cut(1, 2)).unwrap();
     assert!(matches!(log.cut(&cut(2, 3)), Err(LogError::BadCut { .. })));
-    assert!(matches!(
-        log.delivered(cut(3, 3).id),
-        Err(LogError::UnknownBatch { .. })
-    ));
+    assert!(matches!(log.delivered(cut(3, 3).id), Err(LogError::UnknownBatch { .. })));
     log.delivered(cut(1, 2).id).unwrap();
-    assert!(matches!(
-        log.delivered(cut(1, 2).id),
-        Err(LogError::UnknownBatch { .. })
-    ));
+    assert!(matches!(log.delivered(cut(1, 2).id), Err(LogError::UnknownBatch { .. })));
 }
 
 #[test]
@@ -218,11 +166,7 @@ fn a_segment_goes_only_when_all_of_it_is_delivered_and_settled() {
     log.cut(&cut(1, 15)).unwrap();
     log.delivered(cut(1, 15).id).unwrap();
     log.flush_writes().unwrap();
-    assert_eq!(
-        log.delete_delivered().unwrap(),
-        0,
-        "delivered, but no end is settled"
-    );
+    assert_eq!(log.delete_delivered().unwrap(), 0, "delivered, but no end is settled");
     for seq in [2, 4, 6, 8, 10, 12, 14] {
         log.mark_settled(seq);
     }
@@ -265,10 +209,7 @@ fn a_finished_log_leaves_nothing_and_a_later_run_has_other_batch_ids() {
     assert_eq!(log.close().unwrap(), Recovered::default());
     assert!(segments(dir.path()).is_empty());
     let (log, _) = RecordLog::open(dir.path(), &job(), LogOptions::new(99)).unwrap();
-    assert_ne!(
-        BatchId::of(&job(), first_id, 1),
-        BatchId::of(&job(), log.log_id(), 1)
-    );
+    assert_ne!(BatchId::of(&job(), first_id, 1), BatchId::of(&job(), log.log_id(), 1));
 }
 
 #[test]
@@ -308,17 +249,7 @@ fn a_newer_version_is_refused_and_left_alone() {
     newer[4] = 2;
     fs::write(&file, &newer).unwrap();
     let error = RecordLog::open(dir.path(), &job(), options()).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            LogError::NewerFormat {
-                found: 2,
-                supported: 1,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, LogError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
     assert_eq!(fs::read(&file).unwrap(), newer);
 }
 
@@ -342,12 +273,7 @@ fn damage_in_the_middle_is_reported_and_set_aside_whole() {
     let set_aside = dir.path().join("seg-00000000000000000001.log.damaged");
     assert_eq!(
         recovered.damaged,
-        [Damage {
-            file: file.clone(),
-            offset: offsets[1],
-            bytes: bytes.len() as u64 - offsets[1],
-            set_aside: set_aside.clone(),
-        }]
+        [Damage { file: file.clone(), offset: offsets[1], bytes: bytes.len() as u64 - offsets[1], set_aside: set_aside.clone() }]
     );
     assert_eq!(fs::read(&set_aside).unwrap(), bytes);
     assert_eq!(all(&mut log), [(1, item(1)), (2, item(2))]);
@@ -385,14 +311,8 @@ fn a_failed_write_stops_appending_until_a_flush_succeeds() {
     log.flush_writes().unwrap();
     log.append_group(&[item(2)]).unwrap();
     log.break_file_for_test(true);
-    assert!(matches!(
-        log.flush_writes(),
-        Err(LogError::Io { what: "write", .. })
-    ));
-    assert!(matches!(
-        log.append_group(&[item(3)]),
-        Err(LogError::Stalled { .. })
-    ));
+    assert!(matches!(log.flush_writes(), Err(LogError::Io { what: "write", .. })));
+    assert!(matches!(log.append_group(&[item(3)]), Err(LogError::Stalled { .. })));
     log.break_file_for_test(false);
     log.flush_writes().unwrap();
     log.append_group(&[item(3)]).unwrap();
@@ -444,14 +364,6 @@ fn a_reader_says_where_a_file_went_bad_after_opening() {
     assert!(matches!(error, LogError::Damaged { .. }), "{error}");
     assert!(reader.next().is_none());
     fs::remove_file(&file).unwrap();
-    let error = log
-        .read(SeqRange { first: 1, last: 2 })
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap_err();
-    assert!(
-        matches!(error, LogError::Io { what: "open", .. }),
-        "{error}"
-    );
+    let error = log.read(SeqRange { first: 1, last: 2 }).unwrap().next().unwrap().unwrap_err();
+    assert!(matches!(error, LogError::Io { what: "open", .. }), "{error}");
 }

@@ -36,8 +36,7 @@ fn a_poison_record_costs_only_itself() {
         let closed = rig.close().await;
         assert_eq!(sorted(items(&sink.bodies())), [1, 2, 4, 5, 6]);
         assert_eq!(list(&sink.bodies(), "requests").len(), 6);
-        let expected =
-            Closed { items: 6, delivered: 5, quarantined: 1, undelivered_records: 1, ..Closed::default() };
+        let expected = Closed { items: 6, delivered: 5, quarantined: 1, undelivered_records: 1, ..Closed::default() };
         assert_eq!(closed, expected);
         let files: Vec<_> = std::fs::read_dir(rig.dir.join("quarantine")).unwrap().collect();
         assert_eq!(files.len(), 1);

@@ -18,7 +18,8 @@ fn records_on_disk(spool: &Path) -> (usize, usize) {
         }
     }
     let (mut log, recovered) = RecordLog::open(copy.path(), &JobId::from(7), LogOptions::new(1)).unwrap();
-    let records = recovered.uncut.map_or(0, |range| log.read(range).unwrap().filter(|e| e.as_ref().unwrap().1.record().is_some()).count());
+    let records =
+        recovered.uncut.map_or(0, |range| log.read(range).unwrap().filter(|e| e.as_ref().unwrap().1.record().is_some()).count());
     (records, recovered.ends.len())
 }
 

@@ -62,6 +62,8 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     // Every lease came back exactly once, every attempt was reported once.
     prop_assert!(world.held.lock().unwrap().is_empty(), "{:?} are still held", world.held.lock().unwrap());
     prop_assert_eq!(*world.double_releases.lock().unwrap(), 0);
+    // No lease was released before the plane had all that was reported under it.
+    prop_assert_eq!(*world.early_releases.lock().unwrap(), 0);
     let reports: u64 = world.reports.values().sum();
     prop_assert_eq!(reports, world.sent);
     prop_assert_eq!(ended.tally.kept, ended.delivery.items);

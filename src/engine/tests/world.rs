@@ -18,7 +18,9 @@ use crate::api::failure::{FailureKind, Fault};
 use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
-use crate::collector::message::{Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder};
+use crate::collector::message::{
+    Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder,
+};
 use crate::downloader::message::{Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::engine::act::{Act, ParserCommand};
@@ -96,6 +98,9 @@ pub(super) struct World {
     next_tick: Instant,
     pub held: Arc<Mutex<BTreeSet<u64>>>,
     pub double_releases: Arc<Mutex<u64>>,
+    /// Leases of reports the plane does not have yet, in order.
+    unhanded: Arc<Mutex<VecDeque<u64>>>,
+    pub early_releases: Arc<Mutex<u64>>,
     leases: u64,
     pub granted: u64,
     pub sent: u64,
@@ -117,6 +122,8 @@ impl World {
         let held: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
         let double_releases: Arc<Mutex<u64>> = Arc::default();
         let (open, twice) = (held.clone(), double_releases.clone());
+        let (unhanded, early_releases): (Arc<Mutex<VecDeque<u64>>>, Arc<Mutex<u64>>) = Default::default();
+        let (waiting, early) = (unhanded.clone(), early_releases.clone());
         let context = Context::new("world", "1", Arguments::new(), Arc::new(Settings::default()), stats.clone(), |_| {});
         let config = HubConfig {
             concurrent,
@@ -128,6 +135,7 @@ impl World {
             lease_give_up: Duration::from_secs(1800),
             grace: Duration::from_secs(10),
             close_timeout: Duration::from_secs(12),
+            download_timeout: Duration::from_secs(180),
             stall_warn: Duration::from_secs(30),
             parse_stall: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(60),
@@ -145,6 +153,7 @@ impl World {
             }),
             releaser: Arc::new(move |lease: LeaseId| {
                 let id = lease.0.parse::<u64>().unwrap();
+                *early.lock().unwrap() += u64::from(waiting.lock().unwrap().contains(&id));
                 if !open.lock().unwrap().remove(&id) {
                     *twice.lock().unwrap() += 1;
                 }
@@ -180,6 +189,8 @@ impl World {
             next_tick: now + Duration::from_millis(250),
             held,
             double_releases,
+            unhanded,
+            early_releases,
             leases: 0,
             granted: 0,
             sent: 0,
@@ -339,6 +350,7 @@ impl World {
                 if report.release && !self.held.lock().unwrap().remove(&lease) {
                     *self.double_releases.lock().unwrap() += 1;
                 }
+                self.unhanded.lock().unwrap().push_back(lease);
                 self.pending.push(Pending::Handed);
             }
             Act::Collector(CollectorOrder::Group(group)) => self.pending.push(Pending::Keep(group)),
@@ -363,7 +375,10 @@ impl World {
                 self.write(&group);
                 self.hub.fact(Fact::Collector(CollectorFact::Kept(vec![(group.tag, group.part)])), self.now);
             }
-            Pending::Handed => self.hub.fact(Fact::Reporter(ReporterFact::Handed(1)), self.now),
+            Pending::Handed => {
+                self.unhanded.lock().unwrap().pop_front();
+                self.hub.fact(Fact::Reporter(ReporterFact::Handed(1)), self.now);
+            }
             Pending::Close => {
                 let closed = Closed { items: self.items_kept, delivered: self.items_kept, ..Closed::default() };
                 self.hub.fact(Fact::Collector(CollectorFact::Closed(closed)), self.now);

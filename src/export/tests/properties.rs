@@ -16,8 +16,7 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::vec(("[a-c]", inner), 0..3)
-                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            prop::collection::vec(("[a-c]", inner), 0..3).prop_map(|fields| Value::Object(fields.into_iter().collect())),
         ]
     })
 }
@@ -33,11 +32,9 @@ fn expected_cell(value: Option<&Value>) -> String {
         None | Some(Value::Null) => String::new(),
         Some(Value::Bool(yes)) => if *yes { "True" } else { "False" }.to_owned(),
         Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(values)) if values.iter().all(Value::is_string) => values
-            .iter()
-            .map(|value| value.as_str().unwrap())
-            .collect::<Vec<_>>()
-            .join(","),
+        Some(Value::Array(values)) if values.iter().all(Value::is_string) => {
+            values.iter().map(|value| value.as_str().unwrap()).collect::<Vec<_>>().join(",")
+        }
         Some(other) => other.to_string(),
     }
 }
@@ -45,9 +42,7 @@ fn expected_cell(value: Option<&Value>) -> String {
 /// Nested cells are compared as JSON: the blanks between tokens are no difference.
 fn same_cell(found: &str, value: Option<&Value>) -> bool {
     found == expected_cell(value)
-        || value.is_some_and(|value| {
-            serde_json::from_str::<Value>(found).is_ok_and(|found| found == *value)
-        })
+        || value.is_some_and(|value| serde_json::from_str::<Value>(found).is_ok_and(|found| found == *value))
 }
 
 proptest! {

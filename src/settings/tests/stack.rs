@@ -28,10 +28,7 @@ fn a_table_that_does_not_parse_is_not_shown() {
 fn all_errors_of_all_layers_are_reported_together() {
     let found = errors(
         Layers::new()
-            .with_file(
-                Path::new("s.toml"),
-                "RETRY_TIME = 3\nTELNETCONSOLE_PORT = [1, 2]\nLOG_LEVEL = 'LOUD'\n",
-            )
+            .with_file(Path::new("s.toml"), "RETRY_TIME = 3\nTELNETCONSOLE_PORT = [1, 2]\nLOG_LEVEL = 'LOUD'\n")
             .spider([("DEPTH_LIMIT", json!(-1))])
             .env(Environment::of([
                 ("PATH", "/bin"),
@@ -58,21 +55,14 @@ fn all_errors_of_all_layers_are_reported_together() {
     ];
     assert_eq!(shown.len(), expected.len(), "{shown:#?}");
     for (shown, expected) in shown.iter().zip(expected) {
-        assert!(
-            shown.starts_with(expected),
-            "{shown}\nshould start with\n{expected}"
-        );
+        assert!(shown.starts_with(expected), "{shown}\nshould start with\n{expected}");
         assert!(!shown.contains("canary"), "{shown}");
     }
 }
 
 #[test]
 fn an_overruled_bad_value_is_still_an_error() {
-    let found = errors(
-        Layers::new()
-            .with_file(Path::new("s.toml"), "RETRY_TIMES = -1")
-            .set("RETRY_TIMES=1"),
-    );
+    let found = errors(Layers::new().with_file(Path::new("s.toml"), "RETRY_TIMES = -1").set("RETRY_TIMES=1"));
     assert_eq!(found.len(), 1);
 }
 
@@ -89,10 +79,7 @@ fn grace_and_close_timeout_share_25_seconds_and_name_both_sources() {
 fn a_redis_frontier_is_refused_without_its_password() {
     let found = errors(Layers::new().set("FRONTIER=redis://:canary@host/0"));
     let shown = found[0].to_string();
-    assert!(
-        shown.contains("redis:// URL is not supported by this version"),
-        "{shown}"
-    );
+    assert!(shown.contains("redis:// URL is not supported by this version"), "{shown}");
     assert!(!shown.contains("canary"), "{shown}");
 }
 
@@ -102,14 +89,8 @@ fn no_print_of_settings_shows_a_secret() {
         .set(r#"DEFAULT_REQUEST_HEADERS={"Authorization": "canary", "X-Own": "canary", "Cookie": "canary"}"#)
         .set(r#"FEEDS={"ftp://me:canary@host/a?b=canary": {"format": "csv"}}"#);
     let resolved = layers.resolve().unwrap();
-    assert_eq!(
-        resolved.settings.default_request_headers.get("cookie"),
-        Some("canary")
-    );
-    assert_eq!(
-        resolved.settings.feeds[0].uri,
-        "ftp://me:canary@host/a?b=canary"
-    );
+    assert_eq!(resolved.settings.default_request_headers.get("cookie"), Some("canary"));
+    assert_eq!(resolved.settings.feeds[0].uri, "ftp://me:canary@host/a?b=canary");
     for shown in [
         format!("{layers:?}"),
         format!("{resolved:?}"),
@@ -118,52 +99,30 @@ fn no_print_of_settings_shows_a_secret() {
         resolved.to_json().to_string(),
     ] {
         assert!(!shown.contains("canary"), "{shown}");
-        assert!(
-            shown.contains("FEEDS") || shown.contains("feeds"),
-            "{shown}"
-        );
+        assert!(shown.contains("FEEDS") || shown.contains("feeds"), "{shown}");
     }
 }
 
 #[test]
 fn the_table_says_value_and_source_of_every_key() {
-    let shown = Layers::new()
-        .set("RETRY_TIMES=5")
-        .resolve()
-        .unwrap()
-        .to_string();
+    let shown = Layers::new().set("RETRY_TIMES=5").resolve().unwrap().to_string();
     assert_eq!(shown.lines().count(), Settings::keys().len());
     let row = |name: &str| -> Vec<String> {
-        let line = shown
-            .lines()
-            .find(|line| line.starts_with(&format!("{name} ")))
-            .unwrap();
+        let line = shown.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap();
         line.split_whitespace().map(str::to_owned).collect()
     };
     assert_eq!(row("RETRY_TIMES"), ["RETRY_TIMES", "5", "-s"]);
     assert_eq!(row("LOG_LEVEL"), ["LOG_LEVEL", "\"INFO\"", "default"]);
-    let json = Layers::new()
-        .set("RETRY_TIMES=5")
-        .resolve()
-        .unwrap()
-        .to_json();
-    assert_eq!(
-        json["RETRY_TIMES"],
-        json!({"value": 5, "source": "-s", "default": 2, "type": "integer", "live": false})
-    );
+    let json = Layers::new().set("RETRY_TIMES=5").resolve().unwrap().to_json();
+    assert_eq!(json["RETRY_TIMES"], json!({"value": 5, "source": "-s", "default": 2, "type": "integer", "live": false}));
 }
 
 #[test]
 fn a_reload_replaces_the_file_and_nothing_else() {
     let path = Path::new("s.toml");
-    let before = Layers::new()
-        .with_file(path, "RETRY_TIMES = 3\nDOWNLOAD_DELAY = 1\n")
-        .set("DOWNLOAD_DELAY=5");
+    let before = Layers::new().with_file(path, "RETRY_TIMES = 3\nDOWNLOAD_DELAY = 1\n").set("DOWNLOAD_DELAY=5");
     let after = before.with_file(path, "CONCURRENT_REQUESTS = 2\nDOWNLOAD_DELAY = 2\n");
-    let (before, after) = (
-        before.resolve().unwrap().settings,
-        after.resolve().unwrap().settings,
-    );
+    let (before, after) = (before.resolve().unwrap().settings, after.resolve().unwrap().settings);
     assert_eq!(after.download_delay, Duration::from_secs(5));
     let found = changes(&before, &after);
     assert_eq!(found.live, ["CONCURRENT_REQUESTS"]);
@@ -181,12 +140,7 @@ fn a_broken_reload_is_an_error_and_a_mended_one_is_not() {
 #[test]
 fn the_settings_file_is_looked_for_in_two_places() {
     let folder = tempfile::tempdir().unwrap();
-    let found = |folder: &Path| {
-        Layers::new()
-            .default_file(folder)
-            .settings_file()
-            .map(Path::to_owned)
-    };
+    let found = |folder: &Path| Layers::new().default_file(folder).settings_file().map(Path::to_owned);
     assert_eq!(found(folder.path()), None);
     let plain = folder.path().join("dragline.toml");
     std::fs::write(&plain, "RETRY_TIMES = 4\n").unwrap();
@@ -202,20 +156,11 @@ fn the_settings_file_is_looked_for_in_two_places() {
 #[test]
 fn a_missing_file_is_named() {
     let shown = errors(Layers::new().file(Path::new("no/such.toml")))[0].to_string();
-    assert!(
-        shown.contains("no/such.toml") && shown.contains("-c"),
-        "{shown}"
-    );
+    assert!(shown.contains("no/such.toml") && shown.contains("-c"), "{shown}");
 }
 
 /// Keys that take any small whole number, so that layers can be told apart by value.
-const NUMBERED: [&str; 5] = [
-    "RETRY_TIMES",
-    "DEPTH_LIMIT",
-    "REDIRECT_MAX_TIMES",
-    "CLOSESPIDER_ITEMCOUNT",
-    "APCLOUDY_BATCH_SIZE",
-];
+const NUMBERED: [&str; 5] = ["RETRY_TIMES", "DEPTH_LIMIT", "REDIRECT_MAX_TIMES", "CLOSESPIDER_ITEMCOUNT", "APCLOUDY_BATCH_SIZE"];
 
 proptest! {
     /// Layers 0 to 4 are file, watched, spider, environment, command line; each names some keys.
@@ -281,8 +226,5 @@ proptest! {
 }
 
 fn winner_of(layers: &[BTreeMap<usize, i64>], key: usize) -> Option<i64> {
-    layers
-        .iter()
-        .rev()
-        .find_map(|layer| layer.get(&key).copied())
+    layers.iter().rev().find_map(|layer| layer.get(&key).copied())
 }

@@ -17,10 +17,7 @@ fn shipped(name: &str) -> String {
 fn uncommented(name: &str) -> String {
     let is_setting = |line: &str| {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        line.starts_with('[')
-            || line
-                .split_once(" = ")
-                .is_some_and(|(key, _)| key.chars().all(word))
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| key.chars().all(word))
     };
     let lines: Vec<String> = shipped(name)
         .lines()
@@ -54,20 +51,12 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "text" | "path") => (json!("some/thing"), "some/thing".to_owned()),
         (_, "integer or text") => (json!("a-1"), "a-1".to_owned()),
         (_, "list of text") => (json!(["a", "b"]), "a, b".to_owned()),
-        (_, "list of domains") => (
-            json!(["a.example", "b.example"]),
-            "a.example,B.example".to_owned(),
-        ),
+        (_, "list of domains") => (json!(["a.example", "b.example"]), "a.example,B.example".to_owned()),
         (_, "list of codes") => (json!([404, 410]), "404,410".to_owned()),
         (_, "table of headers") => typed(json!({"Accept": "text/html"})),
-        (_, "table of components") => (
-            json!({"a": 300, "b": false}),
-            r#"{"a": 300, "b": null}"#.to_owned(),
-        ),
+        (_, "table of components") => (json!({"a": 300, "b": false}), r#"{"a": 300, "b": null}"#.to_owned()),
         (_, "table of feeds") => typed(json!({"a.csv": {"format": "csv", "overwrite": true}})),
-        (_, "list of lease rules") => {
-            typed(json!([{"domains": ["a.example"], "site": "a", "client": "web"}]))
-        }
+        (_, "list of lease rules") => typed(json!([{"domains": ["a.example"], "site": "a", "client": "web"}])),
         (name, kind) => panic!("no sample for {name} of type {kind}"),
     };
     let bad = match key.type_text() {
@@ -82,35 +71,19 @@ fn every_default_is_allowed_by_its_own_rule() {
     for key in Settings::keys() {
         assert_eq!((key.check)(&key.default), Ok(()), "{}", key.name());
     }
-    assert_eq!(
-        Layers::new().resolve().unwrap().settings,
-        Settings::default()
-    );
+    assert_eq!(Layers::new().resolve().unwrap().settings, Settings::default());
 }
 
 #[test]
 fn each_key_takes_a_good_value_and_names_everything_about_a_bad_one() {
     for key in Settings::keys() {
         let (good, text, bad) = samples(key);
-        let typed = Layers::new()
-            .spider([(key.name(), good)])
-            .resolve()
-            .unwrap();
-        let given = Layers::new()
-            .set(&format!("{}={text}", key.name()))
-            .resolve()
-            .unwrap();
+        let typed = Layers::new().spider([(key.name(), good)]).resolve().unwrap();
+        let given = Layers::new().set(&format!("{}={text}", key.name())).resolve().unwrap();
         assert_eq!(typed.settings, given.settings, "{}", key.name());
-        assert_eq!(
-            given.origin(key.name()).unwrap().source(),
-            &Source::CommandLine
-        );
+        assert_eq!(given.origin(key.name()).unwrap().source(), &Source::CommandLine);
         let may_equal_default = ["boolean", "choice"].contains(&key.type_text());
-        assert!(
-            may_equal_default || typed.settings != Settings::default(),
-            "{}",
-            key.name()
-        );
+        assert!(may_equal_default || typed.settings != Settings::default(), "{}", key.name());
 
         let found = errors(Layers::new().spider([(key.name(), bad)]));
         assert_eq!(found.len(), 1);
@@ -124,10 +97,7 @@ fn each_key_takes_a_good_value_and_names_everything_about_a_bad_one() {
 #[test]
 fn the_reference_file_is_the_template() {
     let shipped = shipped("config/dragline.toml");
-    let differing = shipped
-        .lines()
-        .zip(template().lines())
-        .position(|(old, new)| old != new);
+    let differing = shipped.lines().zip(template().lines()).position(|(old, new)| old != new);
     if shipped != template() {
         let wanted = std::env::temp_dir().join("dragline.toml");
         std::fs::write(&wanted, template()).unwrap();
@@ -141,28 +111,14 @@ fn the_reference_file_is_the_template() {
 
 #[test]
 fn the_reference_file_names_exactly_the_keys_and_changes_nothing() {
-    let as_is = Layers::new()
-        .file(Path::new("config/dragline.toml"))
-        .resolve()
-        .unwrap();
-    assert!(
-        as_is
-            .origins()
-            .iter()
-            .all(|origin| origin.source() == &Source::Default)
-    );
+    let as_is = Layers::new().file(Path::new("config/dragline.toml")).resolve().unwrap();
+    assert!(as_is.origins().iter().all(|origin| origin.source() == &Source::Default));
 
-    let all = Layers::new()
-        .with_file(Path::new("all.toml"), &uncommented("config/dragline.toml"))
-        .resolve()
-        .unwrap();
+    let all = Layers::new().with_file(Path::new("all.toml"), &uncommented("config/dragline.toml")).resolve().unwrap();
     assert_eq!(all.settings, Settings::default());
     assert_eq!(all.origins().len(), Settings::keys().len());
     for origin in all.origins() {
-        assert!(
-            matches!(origin.source(), Source::File { line: Some(_), .. }),
-            "{origin:?}"
-        );
+        assert!(matches!(origin.source(), Source::File { line: Some(_), .. }), "{origin:?}");
     }
 }
 
@@ -173,15 +129,8 @@ fn the_shipped_files_resolve() {
         assert!(resolved.is_ok(), "{name}: {}", resolved.unwrap_err());
     }
     let text = uncommented("config/production.toml");
-    let all = Layers::new()
-        .with_file(Path::new("all.toml"), &text)
-        .resolve()
-        .unwrap()
-        .settings;
-    assert_eq!(
-        (all.leases.len(), all.feeds.len(), all.concurrent_requests),
-        (1, 1, 64)
-    );
+    let all = Layers::new().with_file(Path::new("all.toml"), &text).resolve().unwrap().settings;
+    assert_eq!((all.leases.len(), all.feeds.len(), all.concurrent_requests), (1, 1, 64));
 }
 
 #[test]
@@ -189,13 +138,7 @@ fn keys_are_unique_and_named_like_settings() {
     let names: BTreeSet<&str> = Settings::keys().iter().map(Key::name).collect();
     assert_eq!(names.len(), Settings::keys().len());
     for key in Settings::keys() {
-        assert!(
-            key.name()
-                .chars()
-                .all(|c| c.is_ascii_uppercase() || c == '_'),
-            "{}",
-            key.name()
-        );
+        assert!(key.name().chars().all(|c| c.is_ascii_uppercase() || c == '_'), "{}", key.name());
         assert!(key.doc().ends_with('.'), "{}: {}", key.name(), key.doc());
     }
 }
@@ -207,18 +150,9 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.download_maxsize, 64 << 20);
     assert_eq!(settings.report_flush, Duration::from_millis(200));
     assert_eq!(settings.spool_sync_ms, Duration::from_millis(100));
-    assert_eq!(
-        settings.retry_http_codes,
-        [500, 502, 503, 504, 522, 524, 408, 429]
-    );
-    assert_eq!(
-        settings.user_agent,
-        format!("dragline/{}", env!("CARGO_PKG_VERSION"))
-    );
-    assert_eq!(
-        settings.default_request_headers.get("accept-language"),
-        Some("en")
-    );
+    assert_eq!(settings.retry_http_codes, [500, 502, 503, 504, 522, 524, 408, 429]);
+    assert_eq!(settings.user_agent, format!("dragline/{}", env!("CARGO_PKG_VERSION")));
+    assert_eq!(settings.default_request_headers.get("accept-language"), Some("en"));
     assert_eq!(settings.job_id, None);
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
@@ -257,15 +191,9 @@ fn ranges_hold_at_both_ends() {
         ("GRACE=13", true),
         ("RETRY_BACKOFF=61", false),
         ("DEFAULT_REQUEST_HEADERS={\"a b\": \"c\"}", false),
-        (
-            "DEFAULT_REQUEST_HEADERS={\"A\": \"c\", \"a\": \"d\"}",
-            false,
-        ),
+        ("DEFAULT_REQUEST_HEADERS={\"A\": \"c\", \"a\": \"d\"}", false),
         ("DEFAULT_REQUEST_HEADERS={ X-One = \"c\" }", true),
-        (
-            "ALLOWED_DOMAINS=a.example, 127.0.0.1, b\u{e4}r.example",
-            true,
-        ),
+        ("ALLOWED_DOMAINS=a.example, 127.0.0.1, b\u{e4}r.example", true),
         ("ALLOWED_DOMAINS=https://a.example", false),
         ("ALLOWED_DOMAINS=a.example:80", false),
         ("ALLOWED_DOMAINS=a.example/x", false),
@@ -274,15 +202,9 @@ fn ranges_hold_at_both_ends() {
         ("ALLOWED_DOMAINS=a.example,", false),
         ("WINDOW_BYTES=1TiB", true),
         ("FEEDS={\"a.csv\": {\"formt\": \"csv\"}}", false),
-        (
-            "LEASES=[{\"domains\": [], \"site\": \"a\", \"client\": \"b\"}]",
-            false,
-        ),
+        ("LEASES=[{\"domains\": [], \"site\": \"a\", \"client\": \"b\"}]", false),
         ("LEASES=[{\"domains\": [\"a\"], \"site\": \"a\"}]", false),
-        (
-            "LEASES=[{\"domains\": [\"a\"], \"site\": \"a\", \"client\": \"b\", \"extra\": 1}]",
-            false,
-        ),
+        ("LEASES=[{\"domains\": [\"a\"], \"site\": \"a\", \"client\": \"b\", \"extra\": 1}]", false),
     ] {
         let resolved = Layers::new().set(pair).resolve();
         assert_eq!(resolved.is_ok(), ok, "{pair}: {resolved:?}");
@@ -291,16 +213,8 @@ fn ranges_hold_at_both_ends() {
 
 #[test]
 fn sizes_with_units_count_bytes() {
-    for (text, bytes) in [
-        ("1GB", 1_000_000_000),
-        ("64MiB", 64 << 20),
-        ("1.5 MiB", 3 << 19),
-        ("70000", 70_000),
-    ] {
-        let resolved = Layers::new()
-            .set(&format!("WINDOW_BYTES={text}"))
-            .resolve()
-            .unwrap();
+    for (text, bytes) in [("1GB", 1_000_000_000), ("64MiB", 64 << 20), ("1.5 MiB", 3 << 19), ("70000", 70_000)] {
+        let resolved = Layers::new().set(&format!("WINDOW_BYTES={text}")).resolve().unwrap();
         assert_eq!(resolved.settings.window_bytes, bytes, "{text}");
     }
 }
@@ -314,14 +228,7 @@ fn domains_get_the_form_they_have_in_urls() {
 
 #[test]
 fn the_window_follows_the_concurrency_unless_it_is_given() {
-    let window = |pair: &str| {
-        Layers::new()
-            .set(pair)
-            .resolve()
-            .unwrap()
-            .settings
-            .window_limit()
-    };
+    let window = |pair: &str| Layers::new().set(pair).resolve().unwrap().settings.window_limit();
     assert_eq!(window("CONCURRENT_REQUESTS=10"), 84);
     assert_eq!(window("WINDOW_REQUESTS=7"), 7);
 }
@@ -340,32 +247,17 @@ fn a_job_id_keeps_the_type_it_was_written_with() {
     let id = |layers: Layers| layers.resolve().unwrap().settings.job_id;
     let file = |text: &str| Layers::new().with_file(Path::new("s.toml"), text);
     assert_eq!(id(file("JOB_ID = 123")), Some(JobIdValue::Int(123)));
-    assert_eq!(
-        id(file("JOB_ID = '123'")),
-        Some(JobIdValue::Text("123".to_owned()))
-    );
-    assert_eq!(
-        id(Layers::new().set("JOB_ID=123")),
-        Some(JobIdValue::Text("123".to_owned()))
-    );
+    assert_eq!(id(file("JOB_ID = '123'")), Some(JobIdValue::Text("123".to_owned())));
+    assert_eq!(id(Layers::new().set("JOB_ID=123")), Some(JobIdValue::Text("123".to_owned())));
     let env = Environment::of([("JOB_ID", "7")]);
-    assert_eq!(
-        id(Layers::new().env(env)),
-        Some(JobIdValue::Text("7".to_owned()))
-    );
+    assert_eq!(id(Layers::new().env(env)), Some(JobIdValue::Text("7".to_owned())));
     assert_eq!(id(file("JOB_ID = 1").set("JOB_ID=")), None);
 }
 
 #[test]
 fn a_component_is_switched_off_by_false_or_null() {
-    let toml = Layers::new().with_file(
-        Path::new("s.toml"),
-        "ITEM_PIPELINES = { keep = 300, drop = false }",
-    );
-    let json = Layers::new().with_file(
-        Path::new("s.json"),
-        r#"{"ITEM_PIPELINES": {"keep": 300, "drop": null}}"#,
-    );
+    let toml = Layers::new().with_file(Path::new("s.toml"), "ITEM_PIPELINES = { keep = 300, drop = false }");
+    let json = Layers::new().with_file(Path::new("s.json"), r#"{"ITEM_PIPELINES": {"keep": 300, "drop": null}}"#);
     let expected = BTreeMap::from([("keep".to_owned(), Some(300)), ("drop".to_owned(), None)]);
     for layers in [toml, json] {
         assert_eq!(layers.resolve().unwrap().settings.item_pipelines, expected);
@@ -376,23 +268,9 @@ fn a_component_is_switched_off_by_false_or_null() {
 fn lease_rules_are_read_in_order() {
     let text = "[[LEASES]]\ndomains = ['shop.example']\nsite = 'shop'\nclient = 'web'\n\
                 [[LEASES]]\ndomains = ['b.example', 'c.example']\nsite = 'b'\nclient = 'app'\nendpoint_group = 'g'\nsession_key = 's'\n";
-    let leases = Layers::new()
-        .with_file(Path::new("s.toml"), text)
-        .resolve()
-        .unwrap()
-        .settings
-        .leases;
+    let leases = Layers::new().with_file(Path::new("s.toml"), text).resolve().unwrap().settings.leases;
     assert_eq!(leases.len(), 2);
-    assert_eq!(
-        (leases[0].site.as_str(), leases[0].endpoint_group.as_str()),
-        ("shop", "")
-    );
+    assert_eq!((leases[0].site.as_str(), leases[0].endpoint_group.as_str()), ("shop", ""));
     assert_eq!(leases[1].domains, ["b.example", "c.example"]);
-    assert_eq!(
-        (
-            leases[1].endpoint_group.as_str(),
-            leases[1].session_key.as_str()
-        ),
-        ("g", "s")
-    );
+    assert_eq!((leases[1].endpoint_group.as_str(), leases[1].session_key.as_str()), ("g", "s"));
 }

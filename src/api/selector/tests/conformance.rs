@@ -29,43 +29,19 @@ const CSS_SELECT_EXCEPTIONS: &[(&str, &str)] = &[
     ("css-shop-128", NO_LANG),
     ("css-shop-129", NO_LANG),
     ("css-shop-130", NO_LANG),
-    (
-        "css-shop-214",
-        "white space before head is no node in an HTML5 tree",
-    ),
-    (
-        "css-shop-216",
-        "white space before head is no node in an HTML5 tree",
-    ),
-    (
-        "css-shop-234",
-        "a pseudo-element that matches nothing is an error that says so",
-    ),
-    (
-        "css-shop-235",
-        "a pseudo-element that matches nothing is an error that says so",
-    ),
-    (
-        "css-ns-400",
-        "no namespace prefix is declared, not even xml",
-    ),
+    ("css-shop-214", "white space before head is no node in an HTML5 tree"),
+    ("css-shop-216", "white space before head is no node in an HTML5 tree"),
+    ("css-shop-234", "a pseudo-element that matches nothing is an error that says so"),
+    ("css-shop-235", "a pseudo-element that matches nothing is an error that says so"),
+    ("css-ns-400", "no namespace prefix is declared, not even xml"),
 ];
 const CSSSELECT_EXCEPTIONS: &[(&str, &str)] = &[
-    (
-        "cssid-024",
-        "HTML compares the values of lang without regard to case",
-    ),
-    (
-        "cssid-025",
-        "HTML compares the values of lang without regard to case",
-    ),
+    ("cssid-024", "HTML compares the values of lang without regard to case"),
+    ("cssid-025", "HTML compares the values of lang without regard to case"),
     ("cssid-027", NO_LANG),
     ("cssid-028", NO_LANG),
     ("cssid-029", NO_LANG),
-    (
-        "cssid-062",
-        "a fieldset ends the paragraph in an HTML5 tree, and its end tag makes a second one",
-    ),
+    ("cssid-062", "a fieldset ends the paragraph in an HTML5 tree, and its end tag makes a second one"),
     ("cssid-070", NO_CONTAINS),
     ("cssid-071", NO_CONTAINS),
     ("cssid-072", NO_CONTAINS),
@@ -76,22 +52,10 @@ const CSSSELECT_EXCEPTIONS: &[(&str, &str)] = &[
     ("cssid-117", NO_STATE),
 ];
 const PARSEL_EXCEPTIONS: &[(&str, &str)] = &[
-    (
-        "parsel-021",
-        "white space after body goes into body in an HTML5 tree",
-    ),
-    (
-        "parsel-045",
-        "#1 is no id selector in CSS: a hash has to be an identifier; [id=\"1\"] is",
-    ),
-    (
-        "parsel-063",
-        "the selector is valid; the recorded error comes from what the test around it replaced",
-    ),
-    (
-        "parsel-088",
-        "a fieldset ends the paragraph in an HTML5 tree, and its end tag makes a second one",
-    ),
+    ("parsel-021", "white space after body goes into body in an HTML5 tree"),
+    ("parsel-045", "#1 is no id selector in CSS: a hash has to be an identifier; [id=\"1\"] is"),
+    ("parsel-063", "the selector is valid; the recorded error comes from what the test around it replaced"),
+    ("parsel-088", "a fieldset ends the paragraph in an HTML5 tree, and its end tag makes a second one"),
 ];
 const NO_STATE: &str = "the engine knows no pseudo-class about links or form controls";
 const NO_LANG: &str = "the engine has no :lang()";
@@ -101,15 +65,8 @@ const NO_CONTAINS: &str = ":contains() is an extension of cssselect, not CSS";
 fn compare(failures: &[(String, String)], exceptions: &[(&str, &str)]) {
     let failed: BTreeSet<&str> = failures.iter().map(|(id, _)| id.as_str()).collect();
     let listed: BTreeSet<&str> = exceptions.iter().map(|(id, _)| *id).collect();
-    let unlisted: Vec<_> = failures
-        .iter()
-        .filter(|(id, _)| !listed.contains(id.as_str()))
-        .collect();
-    assert!(
-        unlisted.is_empty(),
-        "{} unlisted:\n{unlisted:#?}",
-        unlisted.len()
-    );
+    let unlisted: Vec<_> = failures.iter().filter(|(id, _)| !listed.contains(id.as_str())).collect();
+    assert!(unlisted.is_empty(), "{} unlisted:\n{unlisted:#?}", unlisted.len());
     let passing: Vec<_> = listed.difference(&failed).collect();
     assert!(passing.is_empty(), "listed but right: {passing:?}");
     assert!(exceptions.iter().all(|(_, reason)| !reason.is_empty()));
@@ -117,21 +74,11 @@ fn compare(failures: &[(String, String)], exceptions: &[(&str, &str)]) {
 
 /// An element by its id, or by its name where it has none.
 fn label(element: &Selection<'_>) -> String {
-    element
-        .attr("id")
-        .filter(|id| !id.is_empty())
-        .or(element.name())
-        .unwrap_or("?")
-        .to_owned()
+    element.attr("id").filter(|id| !id.is_empty()).or(element.name()).unwrap_or("?").to_owned()
 }
 
 fn strings(value: &Value) -> Vec<String> {
-    value
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|text| text.as_str().unwrap().to_owned())
-        .collect()
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 fn found(page: &Page, selector: &str) -> Result<Vec<String>, SelectorError> {
@@ -152,11 +99,7 @@ fn selectors_answer_as_parsel_or_the_standard_does() {
     let data: Value = serde_json::from_str(CSS_SELECT).unwrap();
     let mut failures = Vec::new();
     for case in data["cases"].as_array().unwrap() {
-        let page = Page::parse(
-            data["documents"][case["doc"].as_str().unwrap()]
-                .as_str()
-                .unwrap(),
-        );
+        let page = Page::parse(data["documents"][case["doc"].as_str().unwrap()].as_str().unwrap());
         let selector = case["selector"].as_str().unwrap();
         let expected = case.get("standard").unwrap_or(&case["expected"]);
         let answer = found(&page, selector);
@@ -169,10 +112,7 @@ fn selectors_answer_as_parsel_or_the_standard_does() {
             _ => false,
         };
         if !right {
-            failures.push((
-                case["id"].as_str().unwrap().to_owned(),
-                format!("{selector} -> {answer:?}, not {expected}"),
-            ));
+            failures.push((case["id"].as_str().unwrap().to_owned(), format!("{selector} -> {answer:?}, not {expected}")));
         }
     }
     compare(&failures, CSS_SELECT_EXCEPTIONS);
@@ -188,10 +128,7 @@ fn selectors_answer_as_cssselect_does() {
         let answer = found(&page, selector);
         if answer.as_ref().ok() != Some(&strings(&case["expected"])) {
             let expected = &case["expected"];
-            failures.push((
-                case["id"].as_str().unwrap().to_owned(),
-                format!("{selector} -> {answer:?}, not {expected}"),
-            ));
+            failures.push((case["id"].as_str().unwrap().to_owned(), format!("{selector} -> {answer:?}, not {expected}")));
         }
     }
     compare(&failures, CSSSELECT_EXCEPTIONS);
@@ -205,9 +142,7 @@ fn the_css_calls_of_the_parsel_tests_give_the_same() {
         let Some(selector) = case.get("css").and_then(Value::as_str) else {
             continue;
         };
-        let html = case
-            .get("html")
-            .unwrap_or_else(|| &data["documents"][case["doc"].as_str().unwrap()]);
+        let html = case.get("html").unwrap_or_else(|| &data["documents"][case["doc"].as_str().unwrap()]);
         let page = Page::parse(html.as_str().unwrap());
         let expected = &case["expected"];
         let answer = page.try_css(selector);
@@ -224,12 +159,7 @@ fn the_css_calls_of_the_parsel_tests_give_the_same() {
                     .as_array()
                     .unwrap()
                     .iter()
-                    .map(|value| {
-                        (
-                            value["tag"].as_str().unwrap().to_owned(),
-                            value["text"].as_str().unwrap().to_owned(),
-                        )
-                    })
+                    .map(|value| (value["tag"].as_str().unwrap().to_owned(), value["text"].as_str().unwrap().to_owned()))
                     .collect();
                 found == wanted
             }
@@ -239,10 +169,7 @@ fn the_css_calls_of_the_parsel_tests_give_the_same() {
             _ => false,
         };
         if !right {
-            failures.push((
-                case["id"].as_str().unwrap().to_owned(),
-                format!("{selector} -> {answer:?}, not {expected}"),
-            ));
+            failures.push((case["id"].as_str().unwrap().to_owned(), format!("{selector} -> {answer:?}, not {expected}")));
         }
     }
     compare(&failures, PARSEL_EXCEPTIONS);

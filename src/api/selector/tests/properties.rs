@@ -27,12 +27,7 @@ fn html() -> impl Strategy<Value = String> {
 }
 
 fn selector() -> impl Strategy<Value = String> {
-    let one = (
-        "(div|p|b|\\*|\\.c|a|#i|)",
-        "( |>|)",
-        "(p|b|\\*|a|td|:first-child)",
-        "(::text|::attr\\(href\\)|)",
-    );
+    let one = ("(div|p|b|\\*|\\.c|a|#i|)", "( |>|)", "(p|b|\\*|a|td|:first-child)", "(::text|::attr\\(href\\)|)");
     prop::collection::vec(
         one.prop_map(|(a, join, b, take)| {
             let join = if a.is_empty() {

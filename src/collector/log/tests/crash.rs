@@ -20,15 +20,8 @@ fn any_group() -> impl Strategy<Value = Vec<Entry<'static>>> {
 }
 
 /// Writes groups, each flushed, and gives what was written in order with the ends of the groups.
-fn write_groups(
-    dir: &Path,
-    groups: &[Vec<Entry<'static>>],
-    segment_bytes: u64,
-) -> (Vec<(u64, Entry<'static>)>, Vec<usize>) {
-    let options = LogOptions {
-        segment_bytes,
-        ..options()
-    };
+fn write_groups(dir: &Path, groups: &[Vec<Entry<'static>>], segment_bytes: u64) -> (Vec<(u64, Entry<'static>)>, Vec<usize>) {
+    let options = LogOptions { segment_bytes, ..options() };
     let (mut log, _) = RecordLog::open(dir, &job(), options).unwrap();
     let (mut written, mut ends) = (Vec::new(), vec![0]);
     for group in groups {

@@ -30,15 +30,9 @@ struct Model {
 
 impl Model {
     fn uncut(&self) -> Option<SeqRange> {
-        let mut uncut = self
-            .records
-            .range(self.cut_up_to + 1..)
-            .map(|(seq, _)| *seq);
+        let mut uncut = self.records.range(self.cut_up_to + 1..).map(|(seq, _)| *seq);
         let first = uncut.next()?;
-        Some(SeqRange {
-            first,
-            last: uncut.next_back().unwrap_or(first),
-        })
+        Some(SeqRange { first, last: uncut.next_back().unwrap_or(first) })
     }
 }
 
@@ -97,12 +91,7 @@ fn step(log: &mut RecordLog, model: &mut Model, step: &Step) {
 }
 
 fn check(log: &mut RecordLog, model: &Model) {
-    let text: u64 = model
-        .records
-        .values()
-        .filter_map(Entry::record)
-        .map(|(_, text)| text.len() as u64)
-        .sum();
+    let text: u64 = model.records.values().filter_map(Entry::record).map(|(_, text)| text.len() as u64).sum();
     assert_eq!(log.undelivered_bytes(), text);
     let ranges = model.cuts.iter().map(|cut| cut.range).chain(model.uncut());
     let mut read = BTreeMap::new();
