@@ -1,4 +1,4 @@
-//! Dragline.
+#![doc = include_str!("front.md")]
 
 extern crate self as dragline;
 
