@@ -1,6 +1,7 @@
 //! The bundled spiders against the demo sites, page by page, without the engine: what they follow and what they scrape.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+use super::demo::bookshop;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read as _;
 use std::rc::Rc;
@@ -28,8 +29,6 @@ use crate::web::key::seen_key;
 
 #[path = "../../spiders/bench.rs"]
 mod bench;
-#[path = "../../spiders/bookshop.rs"]
-mod bookshop;
 #[path = "../../spiders/quotes.rs"]
 mod quotes_spider;
 

@@ -21,7 +21,7 @@ use crate::export::{Existing, Format, Place, Target};
 use crate::settings::Layers;
 
 #[path = "../../spiders/bookshop.rs"]
-mod bookshop;
+pub(super) mod bookshop;
 
 const SETTINGS: &str = include_str!("../../config/demo.toml");
 const IDENTITIES: &str = include_str!("../../config/identities.toml");

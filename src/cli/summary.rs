@@ -54,7 +54,7 @@ pub(crate) fn summary(report: &Report) -> String {
         rows.add("wrong", imbalance);
     }
     if let Some(spool) = &report.spool {
-        rows.add("spool", &format!("{} holds what is not delivered; `dragline deliver` sends it", spool.display()));
+        rows.add("spool", &format!("{} holds what is not delivered", spool.display()));
     }
     if let Some(next) = next(report) {
         rows.add("next", &next);
@@ -152,7 +152,7 @@ fn next(report: &Report) -> Option<String> {
             "the same call with the same JOBDIR goes on where it stopped; without one it begins anew"
         }
         3 => "see `failed` and the log for what refused, mend it and start again",
-        4 => "free the sink or the disk, then run `dragline deliver`",
+        4 => "the spool named above holds the rest; free the sink or the disk before the next run",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
         _ => return None,
     };

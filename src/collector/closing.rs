@@ -109,7 +109,7 @@ impl CollectorState {
             Ok(_) => tracing::warn!(
                 spool = %self.spool.display(),
                 records = closed.undelivered_records,
-                "not everything was delivered: the rest is in the spool; `dragline deliver` sends it"
+                "not everything was delivered: the rest is in the spool; it stays there"
             ),
             Err(error) => tracing::error!(%error, "the record log cannot be closed: what is on disk is still good"),
         }

@@ -82,7 +82,7 @@ pub fn open(
     let (spool, tidy) = spool_dir(settings, &job.to_string(), seeds.instance);
     let leftovers = leftovers(&settings.data_dir, &spool);
     for left in leftovers.iter().take(NAMED) {
-        tracing::warn!(spool = %left.display(), "an earlier run left records that were not delivered; `dragline deliver` sends them");
+        tracing::warn!(spool = %left.display(), "an earlier run left records that were not delivered; they stay there");
     }
     if let Some(more) = leftovers.len().checked_sub(NAMED).filter(|more| *more > 0) {
         tracing::warn!(more, "there are more spools of earlier runs");

@@ -19,6 +19,8 @@ pub(crate) struct Parts {
     pub layers: Layers,
     /// The settings file.
     pub path: PathBuf,
+    /// Its stamp when the layers read it.
+    pub seen: Option<Stamp>,
     /// The settings in effect.
     pub settings: Arc<Settings>,
     /// `CONFIG_POLL`.
@@ -38,8 +40,8 @@ pub(crate) struct ConfigCenter {
     complained: Option<String>,
 }
 
-/// What tells one state of a file from another without reading it.
-type Stamp = (SystemTime, u64);
+/// What tells one state of a file from another without reading it: when it was changed, and its length.
+pub(crate) type Stamp = (SystemTime, u64);
 
 /// Its own timer.
 #[derive(Debug)]
@@ -51,8 +53,7 @@ pub(crate) enum Never {}
 
 impl ConfigCenter {
     pub(crate) fn new(parts: Parts) -> Self {
-        let seen = stamp(&parts.path);
-        Self { parts, seen, complained: None }
+        Self { seen: parts.seen, parts, complained: None }
     }
 
     fn look(&mut self) {
@@ -118,7 +119,7 @@ impl Worker for ConfigCenter {
     }
 }
 
-fn stamp(path: &std::path::Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &std::path::Path) -> Option<Stamp> {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
@@ -150,6 +151,7 @@ mod tests {
         let stats = Stats::new();
         let parts = Parts {
             layers,
+            seen: stamp(&path),
             path,
             settings,
             poll: Duration::from_secs(1),

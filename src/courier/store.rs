@@ -282,10 +282,11 @@ mod tests {
         assert_eq!(store.store("loose", &job, loose).unwrap(), Delivery::Delivered);
         assert_eq!(store.store("loose", &job, "{}").unwrap(), Delivery::AlreadyHad);
         store.deliver(&batch(7, 1)).unwrap();
-        assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 2);
+        // What is not strict JSON is kept, and shows in no view: those must work in an sqlite3 of any age.
+        assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 1);
         let summary = store.summary(&job, 3).unwrap();
-        assert_eq!((summary.batches, summary.items, summary.requests), (3, 2, 2));
-        assert_eq!(store.first_items(&job, 9).unwrap().len(), 2);
+        assert_eq!((summary.batches, summary.items, summary.requests), (3, 1, 2));
+        assert_eq!(store.first_items(&job, 9).unwrap().len(), 1);
         assert_eq!(store.stats(&job).unwrap(), None);
     }
 

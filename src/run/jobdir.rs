@@ -49,7 +49,8 @@ pub(crate) fn read(dir: &Path) -> Result<Option<JobCard>, JobDirError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(JobDirError::Io { path, source }),
     };
-    let card: JobCard = serde_json::from_str(&text).map_err(|e| JobDirError::Damaged { path: path.clone(), reason: e.to_string() })?;
+    let card: JobCard =
+        serde_json::from_str(&text).map_err(|e| JobDirError::Damaged { path: path.clone(), reason: e.to_string() })?;
     if card.version > VERSION {
         return Err(JobDirError::Newer { path, found: card.version });
     }

@@ -45,6 +45,8 @@ const LAST_THREADS: Duration = Duration::from_millis(500);
 pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let started = Instant::now();
     let settings = spec.settings.clone();
+    // Taken as near as possible to when the layers were read: a change from here on is noticed.
+    let config_stamp = spec.layers.as_ref().and_then(|l| crate::config::stamp(l.settings_file()?));
     let stats = Stats::new();
     stats.set("start_time", utc_now());
     let spider =
@@ -134,6 +136,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         let log = log.clone();
         let parts = ConfigParts {
             layers,
+            seen: config_stamp,
             path,
             settings: settings.clone(),
             poll: settings.config_poll,
