@@ -30,7 +30,16 @@ pub(crate) fn summary(report: &Report) -> String {
         let retries = count(&ended.stats, "retry/count").unwrap_or(0);
         rows.add("responses", &format!("{} received, {} retries", grouped(pages), grouped(retries)));
     }
+    if let Some(note) = &ended.note {
+        rows.add("because", note);
+    }
+    if ended.tally.callback_errors > 0 {
+        rows.add("callbacks", &format!("{} failed; the log names page and step", grouped(ended.tally.callback_errors)));
+    }
     rows.add("items", &items(report));
+    if ended.delivery.items == 0 {
+        rows.add("", "no callback gave an item that was kept");
+    }
     rows.add("leases", &leases(report));
     for (uri, written) in &ended.delivery.feeds {
         rows.add("feed", &format!("{uri}: {} items", grouped(*written)));
@@ -149,7 +158,7 @@ fn next(report: &Report) -> Option<String> {
     let advice = match report.ended.code {
         exit::FINISHED => return None,
         2 if report.ended.books.pending > 0 => {
-            "the same call with the same JOBDIR goes on where it stopped; without one it begins anew"
+            "start it again: it begins anew, since this version keeps the queue in memory"
         }
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 => "the spool named above holds the rest; free the sink or the disk before the next run",
@@ -236,7 +245,7 @@ mod tests {
             "feed lost  cannot write a.csv",
             "wrong      one request has no end",
             "spool      .dragline/spool/0199",
-            "next       free the sink",
+            "next       the spool named above holds the rest",
             "leases     counted by the control plane only",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
@@ -261,7 +270,7 @@ mod tests {
         stopped.ended.code = 2;
         assert!(!summary(&stopped).contains("next "));
         stopped.ended.books.pending = 3;
-        assert!(summary(&stopped).contains("next       the same call with the same JOBDIR"));
+        assert!(summary(&stopped).contains("next       start it again: it begins anew"));
     }
 
     #[test]
