@@ -56,6 +56,11 @@ impl Parsers {
         }
     }
 
+    /// Orders the parsers have not begun.
+    pub(crate) fn backlog(&self) -> usize {
+        self.any.len() + self.own.iter().map(|o| o.link.depth()).sum::<usize>()
+    }
+
     pub(crate) fn pump(&mut self) {
         for outbox in &mut self.own {
             outbox.pump();

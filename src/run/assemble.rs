@@ -26,7 +26,7 @@ use crate::downloader::{Downloader, DownloaderConfig};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
 use crate::engine::window::Bytes;
-use crate::engine::{Engine, ParserPeer, Peers, watch_room};
+use crate::engine::{Engine, Manners, ParserPeer, Peers, watch_room};
 use crate::parser::pulse::Pulse;
 use crate::parser::stage::Stage;
 use crate::parser::{Parser, ParserConfig};
@@ -64,6 +64,8 @@ pub(crate) struct Threads {
     pub net: Handle,
     /// Where calls to the control plane run that are not answered at once.
     pub calls: Net,
+    /// Whether the engine shares its processor.
+    pub manners: Manners,
     /// Makes a place for the successor of a stuck parser.
     pub spare: Arc<dyn Fn() -> Option<Place> + Send + Sync>,
 }
@@ -231,7 +233,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
     let hub =
         Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
     let (done, ended) = oneshot::channel();
-    let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
+    let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done, threads.manners)));
     // The engine is fatal: it is made once, and a panic in it ends the job.
     #[allow(clippy::expect_used, reason = "Policy::FATAL never asks for a second one")]
     let make = move |_| engine_worker.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the engine is made once");

@@ -24,6 +24,7 @@ use crate::collector::{Outlets, Seeds};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, ReqwestTransport};
+use crate::engine::Manners;
 use crate::engine::message::{Control, StopReason};
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::ControlPlane;
@@ -234,6 +235,7 @@ impl Pool {
             parsers: self.parsers.iter().map(Arbiter::place).collect(),
             calls: Net::Runtime(net.clone()),
             net,
+            manners: if self.plan.hub_shares_network { Manners::Yields } else { Manners::Free },
             spare: Arc::new(move || {
                 let arbiter = Arbiter::start("parse-spare").ok()?;
                 let place = arbiter.place();
