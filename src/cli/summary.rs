@@ -31,7 +31,7 @@ pub(crate) fn summary(report: &Report) -> String {
         rows.add("responses", &format!("{} received, {} retries", grouped(pages), grouped(retries)));
     }
     if let Some(note) = &ended.note {
-        rows.add("because", note);
+        rows.add("why", note);
     }
     if ended.tally.callback_errors > 0 {
         rows.add("callbacks", &format!("{} failed; the log names page and step", grouped(ended.tally.callback_errors)));
