@@ -116,6 +116,8 @@ pub(crate) struct Hub {
     pub(super) offers: HashMap<u64, u64, Serial>,
     /// Offers the frontier has no room for: ticket, jobs, whether they are seeds.
     pub(super) blocked: VecDeque<(u64, Vec<Job>, bool)>,
+    /// Pages in no parser's hands, since all have as many suspended callbacks as they take.
+    pub(super) unparsed: usize,
     pub(super) bytes: Arc<Bytes>,
     pub(super) acts: Vec<Act>,
     /// Jobs received in all, and up to which number they may be handed out.
@@ -178,6 +180,7 @@ impl Hub {
             next_report: 0,
             offers: HashMap::default(),
             blocked: VecDeque::new(),
+            unparsed: 0,
             bytes,
             acts: Vec::new(),
             received: 0,
@@ -311,6 +314,11 @@ impl Hub {
         self.part_with(ticket.lease.take());
         self.counted(ticket.state, -1);
         Some(ticket)
+    }
+
+    /// Tells how many pages wait for a parser.
+    pub(crate) fn note_unparsed(&mut self, pages: usize) {
+        self.unparsed = pages;
     }
 
     pub(super) fn count(&self, state: State) -> usize {

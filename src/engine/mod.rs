@@ -148,6 +148,7 @@ impl Engine {
         self.broker.pump();
         self.downloader.pump();
         self.parsers.pump();
+        self.hub.note_unparsed(self.parsers.waiting());
         self.reporter.pump();
         self.collector.pump();
     }

@@ -18,21 +18,23 @@ impl Hub {
         if !self.phase.pulls() {
             return;
         }
-        let room = if self.bytes.has_room() && self.reporter_has_room() {
-            // A ticket that waits for its lease holds no window: only what is past it counts there.
-            let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
-            let window = self.config.window_requests.saturating_sub(windowed);
-            let downloads = self.config.concurrent.saturating_sub(self.downloading());
-            let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
-            window.min(downloads).min(asks)
-        } else {
-            0
-        };
-        let upto = self.received + room as u64;
+        let upto = self.received + self.room() as u64;
         if upto != self.granted || self.wants_fresh_books() {
             self.granted = upto;
             self.send_pull();
         }
+    }
+
+    fn room(&self) -> usize {
+        if !self.bytes.has_room() || !self.reporter_has_room() {
+            return 0;
+        }
+        // A ticket that waits for its lease holds no window: only what is past it counts there.
+        let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
+        let window = self.config.window_requests.saturating_sub(windowed);
+        let downloads = self.config.concurrent.saturating_sub(self.downloading());
+        let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
+        window.min(downloads).min(asks)
     }
 
     /// Asks for the books without granting more.
@@ -42,9 +44,15 @@ impl Hub {
         self.acts.push(Act::Scheduler(Order::Pull { seq: self.pull_seq, upto: self.granted }));
     }
 
-    /// Whether nothing is in flight and the numbers of the frontier are not the latest.
+    /// Whether nothing moves by itself and the numbers of the frontier are not the latest.
     fn wants_fresh_books(&self) -> bool {
-        self.tickets.is_empty() && self.books_stale
+        self.books_stale && self.tickets.len() == self.waiting_for_room()
+    }
+
+    /// Tickets that go on only when the frontier has room: blocked themselves, or behind those in a parser's queue.
+    fn waiting_for_room(&self) -> usize {
+        let seeds = if self.books.pending >= self.config.seeds_wait_at { self.seeds_waiting.len() } else { 0 };
+        if self.blocked.is_empty() { 0 } else { self.blocked.len() + self.unparsed + seeds }
     }
 
     pub(super) fn books_are_fresh(&self) -> bool {
@@ -166,14 +174,16 @@ impl Hub {
         if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
     }
 
-    /// Every ticket waits for room in a full frontier: nothing will ever free it.
+    /// Every ticket waits for room in a full frontier, and no other can be pulled: nothing will ever free it.
     fn frontier_is_stuck(&self) -> bool {
+        let all = self.tickets.len();
         self.phase.pulls()
             && !self.blocked.is_empty()
             && self.offers.is_empty()
             && self.books_are_fresh()
-            && self.tickets.len() == self.blocked.len()
-            && self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
+            && all == self.waiting_for_room()
+            && self.reporter_has_room()
+            && (self.room() == 0 || all as u64 >= self.books.pending)
     }
 
     /// An actor was restarted or replaced.
