@@ -376,6 +376,7 @@ impl Hub {
             ticket.attempt = attempt;
             ticket.records = records;
             ticket.job = Some(Arc::new(next.clone()));
+            ticket.before = Some(job.clone());
         }
         self.scheduler(Order::Hop { tag: hop, job: Box::new(next) });
     }
@@ -422,7 +423,9 @@ impl Hub {
                 };
                 let status = ticket.attempt.as_ref().and_then(|a| a.status);
                 let latency = ticket.attempt.as_ref().map_or(Duration::ZERO, |a| a.latency);
-                ticket.records.push(record::text(&job, status, Some(&fault), latency));
+                // Nothing was asked of the target: the record is that of the URL that led there.
+                let answered = ticket.before.take().unwrap_or_else(|| job.clone());
+                ticket.records.push(record::text(&answered, status, Some(&fault), latency));
                 self.end_unparsed(id, &job, fault, now);
             }
             Verdict::Forbidden => self.fail_unfetched(id, refused(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now),

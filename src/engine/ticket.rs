@@ -105,6 +105,8 @@ pub(crate) struct Ticket {
     pub(crate) since: Instant,
     /// The request; `None` for `start` and `idle`.
     pub(crate) job: Option<Arc<Job>>,
+    /// The request as it was before the redirect that led here: the attempt so far is one of its URL.
+    pub(crate) before: Option<Arc<Job>>,
     /// The slot whose place it holds.
     pub(crate) slot: Option<SlotKey>,
     pub(crate) wants_sent: bool,
@@ -203,6 +205,7 @@ impl Ticket {
             state,
             since: now,
             job: None,
+            before: None,
             slot: None,
             wants_sent: false,
             lease: None,
