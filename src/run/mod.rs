@@ -77,20 +77,20 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         );
     }
     std::fs::create_dir_all(&settings.data_dir).map_err(|e| {
-        StartError::Io(format!(
+        StartError::Usage(format!(
             "{}: cannot be made: {e}; set DATA_DIR to a directory that can be written",
             settings.data_dir.display()
         ))
     })?;
     let store_path = settings.data_dir.join("jobs.db");
-    let job_store = JobStore::open(&store_path).map_err(|e| StartError::Io(e.to_string()))?;
+    let job_store = JobStore::open(&store_path).map_err(|e| StartError::Usage(e.to_string()))?;
     job_store.job_started(&spec.job_id, spec.spider.name, &utc_now()).map_err(|e| StartError::Io(e.to_string()))?;
 
     let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
     let ring = Arc::new(LogRing::new(LOG_RING));
     let mut feeds = Vec::new();
     for (target, options) in spec.feeds {
-        let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Io(e.to_string()))?;
+        let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
     let live_level = Arc::new(LiveLevel::new(wire_level(settings.log_level)));
