@@ -1,0 +1,23 @@
+//! The binary from end to end: real processes, real loopback servers, everything they leave behind.
+//!
+//! Nothing here goes to another machine, and each test has a folder of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs)]
+
+mod asked_for;
+mod books_of_a_job;
+mod bookshop;
+mod demo;
+mod faults;
+mod feeds;
+mod harness;
+mod killed;
+mod live_settings;
+mod memory;
+mod projects;
+mod quotes;
+mod secrets;
+mod server;
+mod signals;
+mod usage;
+mod user_crate;
