@@ -23,7 +23,7 @@ pub use cx::{Cx, Timer};
 pub use inbox::{Inbox, Tap};
 pub use link::{AskError, Closed, Controls, Facts, Link, Refused, Reply};
 pub use permits::Slot;
-pub use place::{Arbiter, ArbiterHandle, Place, run_local, run_system};
+pub use place::{Arbiter, ArbiterHandle, Place, before_park, run_local, run_system};
 pub use plan::Plan;
 pub use policy::Policy;
 pub use probe::{Probe, Reading};

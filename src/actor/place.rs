@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -114,9 +115,23 @@ impl fmt::Debug for Arbiter {
 /// Runs `future` to its end under an actix system on this thread: the program's main, and the tests that
 /// need real threads. Arbiters and [`Place::Here`] work within it. Time is real.
 #[allow(clippy::disallowed_methods, reason = "the one place that makes a system")]
+#[allow(clippy::expect_used, reason = "without a runtime there is no program to hand the error to")]
 pub fn run_system<F: Future>(future: F) -> F::Output {
-    let system = actix_rt::System::new();
-    system.block_on(future)
+    let system = actix_rt::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .on_thread_park(|| {
+                let hook = BEFORE_PARK.with_borrow(Clone::clone);
+                if let Some(hook) = hook {
+                    hook();
+                }
+            })
+            .build()
+            .expect("a current-thread runtime can be made")
+    });
+    let output = system.block_on(future);
+    BEFORE_PARK.set(None);
+    output
 }
 
 /// Runs `future` to its end on this thread under a paused clock: the way to test actors.
@@ -167,7 +182,14 @@ impl Drop for Leaving {
     }
 }
 
+/// Has `hook` called each time this thread has nothing to do and is about to wait, until [`run_system`] ends.
+/// It must be quick and must not start anything on this thread.
+pub fn before_park(hook: impl Fn() + 'static) {
+    BEFORE_PARK.set(Some(Rc::new(hook)));
+}
+
 thread_local! {
+    static BEFORE_PARK: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
     static LEAVING: RefCell<Option<Leaving>> = const { RefCell::new(None) };
 }
 

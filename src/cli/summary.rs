@@ -157,9 +157,7 @@ fn shell(text: &str) -> String {
 fn next(report: &Report) -> Option<String> {
     let advice = match report.ended.code {
         exit::FINISHED => return None,
-        2 if report.ended.books.pending > 0 => {
-            "start it again: it begins anew, since this version keeps the queue in memory"
-        }
+        2 if report.ended.books.pending > 0 => "start it again: it begins anew, since this version keeps the queue in memory",
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 => "the spool named above holds the rest; free the sink or the disk before the next run",
         5 | exit::INTERNAL => "please report this with the lines above and the log",

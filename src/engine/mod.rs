@@ -70,17 +70,6 @@ pub(crate) struct Engine {
     parse_stall: Duration,
     progress: Arc<Progress>,
     ended: Option<oneshot::Sender<Box<Ended>>>,
-    manners: Manners,
-}
-
-/// How the engine's thread treats the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manners {
-    /// There is a processor for each.
-    Free,
-    /// All threads share one: while pages wait for a parser the engine lets it run, so that what arrives
-    /// meanwhile is handled in one turn and not by a switch of threads for each page.
-    Yields,
 }
 
 impl Engine {
@@ -90,7 +79,6 @@ impl Engine {
         parse_stall: Duration,
         progress: Arc<Progress>,
         ended: oneshot::Sender<Box<Ended>>,
-        manners: Manners,
     ) -> Self {
         Self {
             hub,
@@ -104,7 +92,6 @@ impl Engine {
             parse_stall,
             progress,
             ended: Some(ended),
-            manners,
         }
     }
 
@@ -252,9 +239,6 @@ impl Worker for Engine {
             self.act(act, cx);
         }
         self.pump();
-        if self.manners == Manners::Yields && self.parsers.backlog() > 0 {
-            std::thread::yield_now();
-        }
     }
 }
 

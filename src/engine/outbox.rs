@@ -56,11 +56,6 @@ impl Parsers {
         }
     }
 
-    /// Orders the parsers have not begun.
-    pub(crate) fn backlog(&self) -> usize {
-        self.any.len() + self.own.iter().map(|o| o.link.depth()).sum::<usize>()
-    }
-
     /// Orders for any of them that none has room for.
     pub(crate) fn waiting(&self) -> usize {
         self.any.len()

@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::actor::{Controls, Died, Inbox, Place, Policy, Supervised, supervise};
+use crate::actor::{Controls, Died, Inbox, Link, Place, Policy, Supervised, supervise};
 use crate::api::context::Context;
 use crate::api::middleware::Installed;
 use crate::api::spider::DynSpider;
@@ -26,7 +26,7 @@ use crate::downloader::{Downloader, DownloaderConfig};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
 use crate::engine::window::Bytes;
-use crate::engine::{Engine, Manners, ParserPeer, Peers, watch_room};
+use crate::engine::{Engine, ParserPeer, Peers, watch_room};
 use crate::parser::pulse::Pulse;
 use crate::parser::stage::Stage;
 use crate::parser::{Parser, ParserConfig};
@@ -64,8 +64,6 @@ pub(crate) struct Threads {
     pub net: Handle,
     /// Where calls to the control plane run that are not answered at once.
     pub calls: Net,
-    /// Whether the engine shares its processor.
-    pub manners: Manners,
     /// Makes a place for the successor of a stuck parser.
     pub spare: Arc<dyn Fn() -> Option<Place> + Send + Sync>,
 }
@@ -93,6 +91,8 @@ pub(crate) struct Running {
     pub engine: Controls<Control>,
     pub ended: oneshot::Receiver<Box<Ended>>,
     pub releasing: Releasing,
+    /// Orders that no parser has begun.
+    pub unparsed: Box<dyn Fn() -> usize>,
     /// Ends every actor; what they had to say is said.
     pub stop_actors: Box<dyn Fn()>,
 }
@@ -222,6 +222,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         collector: (collector.link(), collector.controls()),
     };
     watch_room(&peers, &engine);
+    let links: Vec<_> = peers.parsers.iter().map(|p| p.link.clone()).collect();
 
     let releaser = {
         let broker = broker.controls();
@@ -233,12 +234,18 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
     let hub =
         Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
     let (done, ended) = oneshot::channel();
-    let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done, threads.manners)));
+    let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
     // The engine is fatal: it is made once, and a panic in it ends the job.
     #[allow(clippy::expect_used, reason = "Policy::FATAL never asks for a second one")]
     let make = move |_| engine_worker.lock().unwrap_or_else(PoisonError::into_inner).take().expect("the engine is made once");
     hold(&mut stoppers, supervise(Place::Here, &entry.inbox, Policy::FATAL, make, died()));
-    Running { engine, ended, releasing, stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())) }
+    Running {
+        unparsed: Box::new(move || links.iter().map(Link::depth).sum()),
+        engine,
+        ended,
+        releasing,
+        stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),
+    }
 }
 
 fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: Supervised<W>) {

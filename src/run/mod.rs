@@ -12,7 +12,7 @@ use tokio::time::Instant;
 pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Progress, Report, StartError, StdoutSource, StopSwitch};
 
-use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, supervise};
+use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
 use crate::api::context::Context;
 use crate::api::stats::{Stats, utc_now};
 use crate::app::choose;
@@ -24,7 +24,6 @@ use crate::collector::{Outlets, Seeds};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, ReqwestTransport};
-use crate::engine::Manners;
 use crate::engine::message::{Control, StopReason};
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::ControlPlane;
@@ -129,7 +128,17 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     };
     let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
     let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
-    let Running { engine, ended, releasing, stop_actors } = assemble(entry, job, backends, pool.threads());
+    let shares = pool.plan.hub_shares_network;
+    let Running { engine, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
+    if shares {
+        // One processor for all: before the hub waits for the network it lets a parser that has pages go on, so
+        // that what arrives meanwhile is handled together and not by a switch of threads for each page.
+        before_park(move || {
+            if unparsed() > 0 {
+                std::thread::yield_now();
+            }
+        });
+    }
 
     let watcher =
         spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
@@ -235,7 +244,6 @@ impl Pool {
             parsers: self.parsers.iter().map(Arbiter::place).collect(),
             calls: Net::Runtime(net.clone()),
             net,
-            manners: if self.plan.hub_shares_network { Manners::Yields } else { Manners::Free },
             spare: Arc::new(move || {
                 let arbiter = Arbiter::start("parse-spare").ok()?;
                 let place = arbiter.place();
