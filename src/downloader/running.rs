@@ -103,6 +103,10 @@ impl Downloads {
     }
 
     /// Attempts under way.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.running.len()
+    }
 
     /// Drops what has been idle for too long.
     pub(crate) fn tidy(&self) {
