@@ -41,6 +41,11 @@ impl Hub {
         let ends = !matches!(then, Then::Resume(_));
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let seeds = ticket.kind == Kind::Start;
+        match ticket.kind {
+            Kind::Start => self.start_gave_items |= !items.is_empty(),
+            Kind::Idle => self.idle_made += jobs.len() as u64,
+            Kind::Request => {}
+        }
         let end = match (&then, &ticket.job) {
             (Then::Settle(outcome), Some(job)) => Some(End { request: job.id, attempt: job.attempts, outcome: *outcome }),
             _ => None,
@@ -55,6 +60,9 @@ impl Hub {
         if jobs.is_empty() {
             self.keep(id, now);
         } else {
+            if seeds {
+                self.seeds_taken += jobs.len() as u64;
+            }
             self.offer(id, jobs, seeds);
         }
     }
@@ -75,6 +83,9 @@ impl Hub {
         let Some(id) = self.offers.remove(&accepted.offer) else { return };
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let seeds = ticket.kind == Kind::Start;
+        if ticket.kind == Kind::Idle {
+            self.idle_stored += accepted.stored;
+        }
         if let Some(commit) = &mut ticket.commit {
             commit.offer = None;
         }
@@ -154,6 +165,9 @@ impl Hub {
             }
             Then::Close => {
                 self.close(tag.ticket);
+                if kind == Kind::Idle {
+                    self.idle_answered = self.idle_stored == 0;
+                }
             }
         }
         self.progress_at = now;
@@ -207,10 +221,9 @@ impl Hub {
         }
         if effects.jobs.is_empty() && effects.items.is_empty() {
             self.close(id);
-            self.idle_answered = true;
+            self.idle_answered = self.idle_stored == 0;
             return;
         }
-        self.idle_made += effects.jobs.len() as u64;
         self.commit(id, effects, Then::Close, now);
     }
 

@@ -123,7 +123,8 @@ impl Hub {
         ticket.attempt = None;
         let renew_at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
         let (tag, wants_sent) = (ticket.tag, ticket.wants_sent);
-        if job.kind == JobKind::Page && ticket_may_outlive(&job, renew_at, now) {
+        let limit = job.request.timeout_value().unwrap_or_else(|| self.config.context.settings().download_timeout);
+        if job.kind == JobKind::Page && now + limit > renew_at {
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew {
                 lease: grant.lease.clone(),
                 tag,
@@ -403,7 +404,9 @@ impl Hub {
                 if good {
                     self.fetch(id, now);
                 } else {
-                    ticket.lease = None;
+                    if let Some(guard) = ticket.lease.take() {
+                        self.release(guard);
+                    }
                     self.acquire(id, now);
                 }
             }
@@ -433,6 +436,10 @@ impl Hub {
         }
         let Parsed { tag, mut effects, result, marks, discarded, unknown_step } = parsed;
         let id = tag.ticket;
+        if result == Err(CallbackFault::Lost) && self.parse_again(id) {
+            return;
+        }
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
         ticket.reply = None;
         ticket.share = None;
         let (kind, job, fault) = (ticket.kind, ticket.job.clone(), ticket.fault.clone());
@@ -445,7 +452,8 @@ impl Hub {
             Kind::Idle => self.idle_over(id, effects, result, now),
             Kind::Request => {
                 let Some(job) = job else { return };
-                if result == Err(CallbackFault::Cancelled) {
+                let cut_off = result == Err(CallbackFault::Lost) && !self.phase.pulls();
+                if cut_off || result == Err(CallbackFault::Cancelled) {
                     // The page was fetched, but nothing of it counts: the next run fetches it again.
                     if let Some(ticket) = self.tickets.get_mut(&id) {
                         ticket.records.clear();
@@ -544,14 +552,17 @@ impl Hub {
     /// the attempt is reported already or never went out.
     pub(super) fn report(&mut self, id: u64, release: bool, marks: Marks) {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let Some(guard) = ticket.lease.as_ref() else { return };
+        let Some(guard) = ticket.lease.as_mut() else { return };
         let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
         let site = guard.grant().map(|g| g.identity.site.clone());
+        let mut ends_after = guard.reported;
         if let Some((attempt, job)) =
             ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
         {
             self.next_report += 1;
             self.reports_made += 1;
+            ends_after = self.reports_made;
+            guard.reported = ends_after;
             let report = Report {
                 id: self.next_report,
                 lease: lease.clone(),
@@ -572,32 +583,56 @@ impl Hub {
                 guard.hand_over();
             }
             self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
-        } else if release {
-            ticket.lease = None;
+        } else if release && let Some(guard) = ticket.lease.take() {
+            self.release(guard);
         }
         if release {
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
-            self.lift(site.as_ref());
+            if let Some(site) = site {
+                self.ending.push_back((ends_after, site));
+            }
+            self.lift_ended();
+        }
+    }
+
+    /// Ends a lease without a report: at once, or when the plane has the reports that were made under it, for
+    /// it takes none of a lease that is over.
+    pub(super) fn release(&mut self, guard: LeaseGuard) {
+        if guard.reported > self.reports_done {
+            self.late.push(guard);
+        }
+    }
+
+    /// The plane has more reports than before.
+    pub(super) fn reports_taken(&mut self) {
+        let done = self.reports_done;
+        self.late.retain(|guard| guard.reported > done);
+        self.lift_ended();
+    }
+
+    fn lift_ended(&mut self) {
+        while let Some((_, site)) = self.ending.pop_front_if(|(after, _)| *after <= self.reports_done) {
+            self.lift(&site);
         }
     }
 
     /// A lease of the site came back: slots that waited for one may ask again.
-    fn lift(&mut self, site: Option<&Arc<str>>) {
-        if self.waiting_slots.is_empty() {
-            return;
-        }
-        for slot in site.and_then(|s| self.waiting_slots.remove(s)).into_iter().flatten() {
+    fn lift(&mut self, site: &Arc<str>) {
+        let Some(slots) = self.waiting_slots.remove(site) else { return };
+        self.acts.push(Act::BrokerControl(crate::broker::message::Control::CameBack(site.clone())));
+        for slot in slots {
             self.acts.push(Act::SchedulerControl(SchedulerControl::Lift { scope: Scope::Slot(slot) }));
         }
     }
 
-    /// Parsers lost these tickets: their incarnation is gone. The one that was running failed, the others'
-    /// callbacks are suspended ones, whose flushed parts stay.
-    pub(crate) fn lost_by_parser(&mut self, tags: &[Tag], fault: &CallbackFault, now: Instant) {
-        for tag in tags {
-            if self.tickets.get(&tag.ticket).is_some_and(|t| t.tag == *tag) {
+    /// A parser lost these tickets: its incarnation is gone. The one that ran last failed; the others are given
+    /// out again, unless they have committed a part: that would be done twice.
+    pub(crate) fn lost_by_parser(&mut self, last: Option<Tag>, fault: &CallbackFault, others: &[Tag], now: Instant) {
+        let last = last.into_iter().map(|tag| (tag, fault));
+        for (tag, fault) in last.chain(others.iter().map(|tag| (*tag, &CallbackFault::Lost))) {
+            if self.tickets.get(&tag.ticket).is_some_and(|t| t.tag == tag) {
                 let parsed = Parsed {
-                    tag: *tag,
+                    tag,
                     effects: Effects::default(),
                     result: Err(fault.clone()),
                     marks: Marks::default(),
@@ -607,6 +642,35 @@ impl Hub {
                 self.parsed(parsed, now);
             }
         }
+    }
+
+    /// Gives a lost callback to a parser again; whether that can be done.
+    fn parse_again(&mut self, id: u64) -> bool {
+        let cursor = self.seeds_taken;
+        let made = self.idle_made;
+        let Some(ticket) = self.tickets.get_mut(&id) else { return false };
+        // `start` leaves out what was taken; anything else begins anew.
+        let committed = if ticket.kind == Kind::Start { self.start_gave_items } else { ticket.parts > 0 };
+        if committed || !self.phase.pulls() {
+            return false;
+        }
+        ticket.tag.epoch += 1;
+        let tag = ticket.tag;
+        let order = match (ticket.kind, ticket.job.clone(), ticket.fault.clone(), ticket.reply.clone()) {
+            (Kind::Start, ..) => ParserOrder::Start { tag, cursor },
+            (Kind::Idle, ..) => ParserOrder::Idle { tag, made },
+            (Kind::Request, Some(job), Some(fault), reply) => {
+                ParserOrder::Failed { tag, job, fault, reply, attempt: ticket.attempt.clone() }
+            }
+            (Kind::Request, Some(job), None, Some(reply)) => {
+                ParserOrder::Page { tag, job, reply, attempt: ticket.attempt.clone().unwrap_or_else(nothing) }
+            }
+            (Kind::Request, ..) => return false,
+        };
+        let to = (ticket.kind != Kind::Request).then_some(0);
+        self.stats.inc("engine/reissued");
+        self.acts.push(Act::Parser(to, order));
+        true
     }
 
     /// The broker lost what it had in hand: every ask is made again, under a new epoch.
@@ -627,12 +691,6 @@ fn robots_unavailable(why: &str) -> Fault {
         FailureKind::RobotsUnavailable,
         format!("robots.txt could not be read, so the page may not be fetched for now: {why}"),
     )
-}
-
-/// Whether an attempt may still be under way when its lease has to be renewed.
-fn ticket_may_outlive(job: &Job, renew_at: Instant, now: Instant) -> bool {
-    let limit = job.request.timeout_value().unwrap_or(Duration::from_secs(180));
-    now + limit > renew_at
 }
 
 fn nothing() -> Attempt {

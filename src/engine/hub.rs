@@ -16,7 +16,7 @@ use super::act::Act;
 use super::message::{Control, Fact};
 use super::record::Failures;
 use super::shutdown::Phase;
-use super::ticket::{Kind, Releaser, State, Tag, Ticket};
+use super::ticket::{Kind, LeaseGuard, Releaser, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::stats::Stats;
@@ -129,7 +129,13 @@ pub(crate) struct Hub {
     pub(super) start_failed: Option<String>,
     /// Parts of `start` that are kept and wait for room.
     pub(super) seeds_waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    /// Start requests the frontier has taken, those of earlier runs included.
+    pub(super) seeds_taken: u64,
+    /// `start` committed items: run again it would give them twice.
+    pub(super) start_gave_items: bool,
     pub(super) idle_made: u64,
+    /// Requests of the present `idle` that the frontier took and did not know.
+    pub(super) idle_stored: u64,
     /// Sites that refused, since when; and the slots that wait for them.
     pub(super) refused_since: HashMap<Arc<str>, Instant>,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
@@ -137,6 +143,10 @@ pub(crate) struct Hub {
     pub(super) holds: VecDeque<(Instant, u64)>,
     pub(super) reports_made: u64,
     pub(super) reports_done: u64,
+    /// Leases that are over as soon as the plane has this many reports, by their sites.
+    pub(super) ending: VecDeque<(u64, Arc<str>)>,
+    /// Leases to be released without a report, once the plane has those that were made under them.
+    pub(super) late: Vec<LeaseGuard>,
     pub(super) failures: Failures,
     pub(super) tally: Tally,
     pub(super) settled: Vec<RequestId>,
@@ -150,7 +160,7 @@ pub(crate) struct Hub {
     pub(super) reporter_says: Option<String>,
     /// A request was settled since the last offer that found no room.
     pub(super) frontier_shrank: bool,
-    /// The spider's last `idle` made nothing.
+    /// The spider's last `idle` made nothing new.
     pub(super) idle_answered: bool,
     /// Reports that may wait for the control plane before nothing more is pulled.
     pub(super) report_limit: u64,
@@ -163,6 +173,7 @@ impl Hub {
     pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
         let stats = config.context.stats().clone();
         // Four fifths of the queue: in a crawl no report is ever dropped.
+        let seeds_taken = config.start_cursor;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
         Self {
             config,
@@ -186,12 +197,17 @@ impl Hub {
             seeds_done: false,
             start_failed: None,
             seeds_waiting: Vec::new(),
+            seeds_taken,
+            start_gave_items: false,
             idle_made: 0,
+            idle_stored: 0,
             refused_since: HashMap::new(),
             waiting_slots: HashMap::new(),
             holds: VecDeque::new(),
             reports_made: 0,
             reports_done: 0,
+            ending: VecDeque::new(),
+            late: Vec::new(),
             failures: Failures::default(),
             tally: Tally::default(),
             settled: Vec::new(),
@@ -304,7 +320,10 @@ impl Hub {
 
     /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
     pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
-        let ticket = self.tickets.remove(&ticket)?;
+        let mut ticket = self.tickets.remove(&ticket)?;
+        if let Some(guard) = ticket.lease.take() {
+            self.release(guard);
+        }
         if let Some(count) = self.by_state.get_mut(&ticket.state) {
             *count = count.saturating_sub(1);
         }
@@ -337,9 +356,11 @@ impl Hub {
             reporter::message::Fact::Handed(n) => {
                 self.reports_done += n;
                 self.reporter_says = None;
+                self.reports_taken();
             }
             reporter::message::Fact::Rejected(rejected) => {
                 self.reports_done += 1;
+                self.reports_taken();
                 tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
             }
             reporter::message::Fact::Delayed { queued, why } => {

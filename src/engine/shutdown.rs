@@ -246,6 +246,7 @@ impl Hub {
                 self.stats.set("reporter/lost", missing);
                 self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
                 self.reports_done = self.reports_made;
+                self.reports_taken();
             }
             Step::Books => self.answered_seq = self.pull_seq,
             Step::Delivery => {
@@ -312,7 +313,7 @@ impl Hub {
         }
         let reason = stopping.reason;
         let unreachable = reason == StopReason::Finished
-            && self.books.handled == 0
+            && self.tally.pages == 0
             && self.tally.failed > 0
             && self.tally.failed == self.tally.unreachable;
         let mut code = exit_code(&reason);

@@ -32,6 +32,8 @@ pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
 pub(crate) struct LeaseGuard {
     grant: Option<Grant>,
     releaser: Releaser,
+    /// The last report made under it: the plane must have that before the lease ends.
+    pub(crate) reported: u64,
 }
 
 /// What a ticket is for.
@@ -111,7 +113,7 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser }
+        Self { grant: Some(grant), releaser, reported: 0 }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {

@@ -71,6 +71,7 @@ impl Hub {
             self.finish(now);
             return;
         }
+        self.idle_stored = 0;
         let tag = self.open(Kind::Idle, State::Parsing, now);
         self.acts.push(Act::Parser(Some(0), ParserOrder::Signal(Lifecycle::Idle)));
         self.acts.push(Act::Parser(Some(0), ParserOrder::Idle { tag, made: self.idle_made }));

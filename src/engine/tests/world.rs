@@ -256,7 +256,8 @@ impl World {
             }
             _ => true,
         });
-        self.hub.lost_by_parser(&lost, &CallbackFault::Stalled, self.now);
+        let (last, others) = lost.split_first().map_or((None, &[][..]), |(last, others)| (Some(*last), others));
+        self.hub.lost_by_parser(last, &CallbackFault::Stalled, others, self.now);
         self.turn();
     }
 
