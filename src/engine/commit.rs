@@ -29,6 +29,9 @@ impl Hub {
             self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
             return;
         }
+        if let Some(share) = self.tickets.get(&tag.ticket).and_then(|t| t.share.as_ref()) {
+            share.give_way();
+        }
         self.commit(tag.ticket, effects, Then::Resume(done), now);
     }
 
@@ -90,7 +93,11 @@ impl Hub {
             commit.offer = None;
         }
         match accepted.error {
-            None => self.keep(id, now),
+            None => {
+                // Where there was room for this one, there may be for others.
+                self.offers_to_try = self.blocked.len();
+                self.keep(id, now);
+            }
             Some(StoreError::Full { .. }) => {
                 self.stats.inc("engine/offers_blocked");
                 self.blocked.push_back((id, accepted.refused, seeds));
@@ -160,7 +167,7 @@ impl Hub {
                 if let Some(job) = self.close(tag.ticket).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
                     self.settled.push(job.id);
-                    self.frontier_shrank = true;
+                    self.offers_to_try = self.blocked.len();
                 }
             }
             Then::Close => {
@@ -173,15 +180,15 @@ impl Hub {
         self.progress_at = now;
     }
 
-    /// Tries an offer again that the frontier had no room for, once something has left it: one at a time,
-    /// oldest first.
+    /// Tries offers again that the frontier had no room for, each once after something has left it: one at a
+    /// time, oldest first.
     pub(super) fn unblock(&mut self) {
-        if self.offers.is_empty()
-            && std::mem::take(&mut self.frontier_shrank)
-            && let Some((id, jobs, seeds)) = self.blocked.pop_front()
-            && self.tickets.contains_key(&id)
-        {
-            self.offer(id, jobs, seeds);
+        while self.offers.is_empty() && self.offers_to_try > 0 {
+            self.offers_to_try -= 1;
+            let Some((id, jobs, seeds)) = self.blocked.pop_front() else { return };
+            if self.tickets.contains_key(&id) {
+                self.offer(id, jobs, seeds);
+            }
         }
     }
 

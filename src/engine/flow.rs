@@ -1,4 +1,4 @@
-//! The way of one request: lease, download, redirect, retry, callback.
+//! The way of one request: download, redirect, retry, and on to its callback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,14 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::hub::Hub;
-use super::message::StopReason;
 use super::record;
-use super::ticket::{Kind, LeaseGuard, State, Tag, Then};
+use super::ticket::{Kind, LeaseGuard, State, Then};
 use crate::api::failure::{FailureKind, Fault};
-use crate::broker::message::{Leased, Order as BrokerOrder, Refused, RenewFailed};
-use crate::downloader::message::{
-    Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict as Made,
-};
+use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::transport::{Meter, Reply};
-use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed};
-use crate::plane::{RefusalKind, Report};
+use crate::parser::message::{Effects, Marks, Order as ParserOrder};
 use crate::scheduler::job::{Job, JobKind, Outcome};
-use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Scope, Verdict};
+use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
@@ -63,55 +58,8 @@ impl Hub {
         }
     }
 
-    /// Asks for the ticket's lease.
-    fn acquire(&mut self, id: u64, now: Instant) {
-        self.enter(id, State::Leasing, now);
-        let Some((tag, job)) = self.tickets.get(&id).and_then(|t| Some((t.tag, t.job.clone()?))) else { return };
-        if !matches!(job.url().scheme(), "http" | "https") {
-            let message = format!("Unsupported URL scheme '{}': no handler available for that scheme", job.url().scheme());
-            self.free_slot(id);
-            self.fail_unfetched(id, Fault::new(FailureKind::UnsupportedScheme, message), now);
-            return;
-        }
-        match (self.config.ask)(&job) {
-            Some(ask) => self.acts.push(Act::Broker(BrokerOrder::Acquire { tag, ask })),
-            None => {
-                self.free_slot(id);
-                self.stats.inc("lease/unmatched");
-                let host = job.url().host_str().unwrap_or_default();
-                let message = format!("no rule of LEASES covers {host}; add one, or set LEASE_UNMATCHED to \"anonymous\"");
-                self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, message), now);
-            }
-        }
-    }
-
-    pub(super) fn leased(&mut self, leased: Leased, now: Instant) {
-        self.tally.leased += 1;
-        let guard = LeaseGuard::new(leased.grant, self.config.releaser.clone());
-        let fetches = self.phase.fetches();
-        let Some(ticket) = self.current(leased.tag) else {
-            return; // the guard gives the lease back
-        };
-        if ticket.state != State::Leasing {
-            return;
-        }
-        if let Some(grant) = guard.grant() {
-            self.refused_since.remove(&grant.identity.site);
-        }
-        if !fetches {
-            drop(guard);
-            self.free_slot(leased.tag.ticket);
-            self.put_back(leased.tag.ticket, Duration::ZERO);
-            return;
-        }
-        if let Some(ticket) = self.tickets.get_mut(&leased.tag.ticket) {
-            ticket.lease = Some(guard);
-        }
-        self.fetch(leased.tag.ticket, now);
-    }
-
     /// Sends the ticket to the downloader, under its lease.
-    fn fetch(&mut self, id: u64, now: Instant) {
+    pub(super) fn fetch(&mut self, id: u64, now: Instant) {
         self.enter(id, State::Fetching, now);
         let share = self.bytes.share(id);
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
@@ -133,53 +81,6 @@ impl Hub {
         }
         let meter: Arc<dyn Meter> = share;
         self.acts.push(Act::Downloader(DownloaderOrder::Fetch { tag, job, grant, wants_sent, meter }));
-    }
-
-    pub(super) fn refused(&mut self, refused: Refused, now: Instant) {
-        let Some(ticket) = self.current(refused.tag) else { return };
-        let id = refused.tag.ticket;
-        let (Some(job), slot) = (ticket.job.clone(), ticket.slot.clone()) else { return };
-        let refusal = refused.refusal;
-        self.free_slot(id);
-        if !refusal.why.is_temporary() {
-            match refusal.why {
-                RefusalKind::Unauthorized => self.stop(StopReason::Unauthorized(refusal.message.clone()), now),
-                RefusalKind::SiteUnknown | RefusalKind::ClientUnknown => {
-                    self.stop(StopReason::Misconfigured(refusal.message.clone()), now)
-                }
-                _ => {}
-            }
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, refusal.message), now);
-            return;
-        }
-        let site = (self.config.ask)(&job).map_or_else(|| Arc::from(""), |ask| ask.site);
-        let since = *self.refused_since.entry(site.clone()).or_insert(now);
-        if now.duration_since(since) >= self.config.lease_give_up {
-            let message = format!(
-                "no lease of site {site} for {} s (LEASE_GIVE_UP): {}",
-                self.config.lease_give_up.as_secs(),
-                refusal.message
-            );
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnavailable, message), now);
-            return;
-        }
-        if let Some(slot) = slot {
-            let until = now + refused.wait;
-            self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until }));
-            if matches!(refusal.why, RefusalKind::NoIdentity | RefusalKind::NoProxy) {
-                self.waiting_slots.entry(site).or_default().insert(slot);
-            }
-        }
-        self.put_back(id, Duration::ZERO);
-    }
-
-    pub(super) fn renew_failed(&mut self, failed: &RenewFailed) {
-        let Some(ticket) = self.current(failed.tag) else { return };
-        if ticket.state == State::Fetching {
-            let tag = ticket.tag;
-            ticket.fault = Some(Fault::new(FailureKind::LeaseLost, format!("the lease could not be renewed: {}", failed.why)));
-            self.acts.push(Act::DownloaderControl(DownloaderControl::Cancel(tag)));
-        }
     }
 
     pub(super) fn sent(&mut self, sent: &Sent) {
@@ -274,7 +175,7 @@ impl Hub {
     }
 
     /// The request failed before anything was sent.
-    fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
+    pub(super) fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
         let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
         if job.kind == JobKind::Robots {
             self.answer_robots(
@@ -298,6 +199,7 @@ impl Hub {
         match verdict {
             Made::Deliver(reply) => {
                 let status = reply.status.as_u16();
+                self.stats.inc("response_received_count");
                 self.stats.inc("robotstxt/response_count");
                 self.stats.inc(format!("robotstxt/response_status_count/{status}"));
                 let answer = match policy_for_status(status) {
@@ -427,96 +329,6 @@ impl Hub {
         }
     }
 
-    /// A callback is over.
-    pub(super) fn parsed(&mut self, parsed: Parsed, now: Instant) {
-        let Some(ticket) = self.current(parsed.tag) else { return };
-        if ticket.commit.is_some() {
-            ticket.early = Some(Box::new(parsed));
-            return;
-        }
-        let Parsed { tag, mut effects, result, marks, discarded, unknown_step } = parsed;
-        let id = tag.ticket;
-        if result == Err(CallbackFault::Lost) && self.parse_again(id) {
-            return;
-        }
-        let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        ticket.reply = None;
-        ticket.share = None;
-        let (kind, job, fault) = (ticket.kind, ticket.job.clone(), ticket.fault.clone());
-        self.report(id, true, marks);
-        if discarded > 0 {
-            self.stats.add("engine/discarded_effects", i64::try_from(discarded).unwrap_or(i64::MAX));
-        }
-        match kind {
-            Kind::Start => self.start_over(id, effects, result, now),
-            Kind::Idle => self.idle_over(id, effects, result, now),
-            Kind::Request => {
-                let Some(job) = job else { return };
-                let cut_off = result == Err(CallbackFault::Lost) && !self.phase.pulls();
-                if cut_off || result == Err(CallbackFault::Cancelled) {
-                    // The page was fetched, but nothing of it counts: the next run fetches it again.
-                    if let Some(ticket) = self.tickets.get_mut(&id) {
-                        ticket.records.clear();
-                    }
-                    self.put_back(id, Duration::ZERO);
-                    return;
-                }
-                let outcome = if unknown_step {
-                    let step = job.request.step().name();
-                    tracing::error!(url = job.url().as_str(), step, "the spider has no such step; the request is set aside");
-                    self.stats.inc("engine/set_aside");
-                    Outcome::SetAside
-                } else {
-                    self.callback_over(&job, fault.as_ref(), result, discarded)
-                };
-                if !matches!(outcome, Outcome::Handled | Outcome::Failed(_) | Outcome::Dropped(_)) {
-                    effects = Effects::default();
-                }
-                self.commit(id, effects, Then::Settle(outcome), now);
-            }
-        }
-    }
-
-    fn callback_over(&mut self, job: &Job, fault: Option<&Fault>, result: Result<(), CallbackFault>, discarded: u64) -> Outcome {
-        if let Err(error) = result {
-            let limits = (self.config.callback_timeout, self.config.parse_stall);
-            let text = crate::parser::fault_text(&error, limits);
-            let step = job.request.step().name();
-            tracing::error!(url = job.url().as_str(), step, discarded, error = text, "callback failed");
-            self.tally.callback_errors += 1;
-            self.stats.inc("spider_exceptions/count");
-            self.stats.inc(format!("spider_exceptions/{}", error.class()));
-            if fault.is_none() {
-                let fault = Fault::new(FailureKind::Callback, format!("{step}: {text}"));
-                return self.ended_as(job, &fault);
-            }
-        }
-        match fault {
-            Some(fault) => self.ended_as(job, fault),
-            None => Outcome::Handled,
-        }
-    }
-
-    /// Counts and logs a request's bad end.
-    fn ended_as(&mut self, job: &Job, fault: &Fault) -> Outcome {
-        let url = job.url().as_str();
-        if fault.kind.is_drop() {
-            self.stats.inc(format!("engine/dropped/{}", fault.kind));
-            tracing::debug!(url, reason = fault.message, "request dropped");
-            return Outcome::Dropped(fault.kind);
-        }
-        self.tally.failed += 1;
-        self.tally.unreachable += u64::from(fault.kind.is_unreachable());
-        self.stats.inc(format!("engine/failed/{}", fault.kind));
-        self.failures.note(&format!("{}: {}", fault.kind.error_class(), fault.message), url);
-        if fault.kind == FailureKind::HttpStatus {
-            tracing::info!(url, reason = fault.message, "response ignored");
-        } else if fault.kind != FailureKind::Callback {
-            tracing::error!(url, kind = fault.kind.name(), reason = fault.message, attempts = job.attempts, "request failed");
-        }
-        Outcome::Failed(fault.kind)
-    }
-
     /// Gives the request back to the frontier; its ticket is over.
     pub(super) fn put_back(&mut self, id: u64, delay: Duration) {
         self.free_slot(id);
@@ -547,143 +359,6 @@ impl Hub {
             self.holds.push_back((now + self.config.report_hold, id));
         }
     }
-
-    /// Reports the ticket's attempt, once. With `release` the lease ends: by the report, or without one if
-    /// the attempt is reported already or never went out.
-    pub(super) fn report(&mut self, id: u64, release: bool, marks: Marks) {
-        let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let Some(guard) = ticket.lease.as_mut() else { return };
-        let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
-        let site = guard.grant().map(|g| g.identity.site.clone());
-        let mut ends_after = guard.reported;
-        if let Some((attempt, job)) =
-            ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
-        {
-            self.next_report += 1;
-            self.reports_made += 1;
-            ends_after = self.reports_made;
-            guard.reported = ends_after;
-            let report = Report {
-                id: self.next_report,
-                lease: lease.clone(),
-                path: job.url().path().to_owned(),
-                method: job.method().clone(),
-                status: attempt.status,
-                error: attempt.fault.as_ref().and_then(|f| crate::reporter::error_kind(f.kind)),
-                markers: marks.markers,
-                business_code: marks.business_code,
-                outcome_hint: marks.outcome_hint,
-                latency: attempt.latency,
-                bytes: attempt.bytes,
-                retry_after: attempt.retry_after,
-                release,
-            };
-            ticket.reported = true;
-            if release && let Some(guard) = ticket.lease.take() {
-                guard.hand_over();
-            }
-            self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
-        } else if release && let Some(guard) = ticket.lease.take() {
-            self.release(guard);
-        }
-        if release {
-            self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
-            if let Some(site) = site {
-                self.ending.push_back((ends_after, site));
-            }
-            self.lift_ended();
-        }
-    }
-
-    /// Ends a lease without a report: at once, or when the plane has the reports that were made under it, for
-    /// it takes none of a lease that is over.
-    pub(super) fn release(&mut self, guard: LeaseGuard) {
-        if guard.reported > self.reports_done {
-            self.late.push(guard);
-        }
-    }
-
-    /// The plane has more reports than before.
-    pub(super) fn reports_taken(&mut self) {
-        let done = self.reports_done;
-        self.late.retain(|guard| guard.reported > done);
-        self.lift_ended();
-    }
-
-    fn lift_ended(&mut self) {
-        while let Some((_, site)) = self.ending.pop_front_if(|(after, _)| *after <= self.reports_done) {
-            self.lift(&site);
-        }
-    }
-
-    /// A lease of the site came back: slots that waited for one may ask again.
-    fn lift(&mut self, site: &Arc<str>) {
-        let Some(slots) = self.waiting_slots.remove(site) else { return };
-        self.acts.push(Act::BrokerControl(crate::broker::message::Control::CameBack(site.clone())));
-        for slot in slots {
-            self.acts.push(Act::SchedulerControl(SchedulerControl::Lift { scope: Scope::Slot(slot) }));
-        }
-    }
-
-    /// A parser lost these tickets: its incarnation is gone. The one that ran last failed; the others are given
-    /// out again, unless they have committed a part: that would be done twice.
-    pub(crate) fn lost_by_parser(&mut self, last: Option<Tag>, fault: &CallbackFault, others: &[Tag], now: Instant) {
-        let last = last.into_iter().map(|tag| (tag, fault));
-        for (tag, fault) in last.chain(others.iter().map(|tag| (*tag, &CallbackFault::Lost))) {
-            if self.tickets.get(&tag.ticket).is_some_and(|t| t.tag == tag) {
-                let parsed = Parsed {
-                    tag,
-                    effects: Effects::default(),
-                    result: Err(fault.clone()),
-                    marks: Marks::default(),
-                    discarded: 0,
-                    unknown_step: false,
-                };
-                self.parsed(parsed, now);
-            }
-        }
-    }
-
-    /// Gives a lost callback to a parser again; whether that can be done.
-    fn parse_again(&mut self, id: u64) -> bool {
-        let cursor = self.seeds_taken;
-        let made = self.idle_made;
-        let Some(ticket) = self.tickets.get_mut(&id) else { return false };
-        // `start` leaves out what was taken; anything else begins anew.
-        let committed = if ticket.kind == Kind::Start { self.start_gave_items } else { ticket.parts > 0 };
-        if committed || !self.phase.pulls() {
-            return false;
-        }
-        ticket.tag.epoch += 1;
-        let tag = ticket.tag;
-        let order = match (ticket.kind, ticket.job.clone(), ticket.fault.clone(), ticket.reply.clone()) {
-            (Kind::Start, ..) => ParserOrder::Start { tag, cursor },
-            (Kind::Idle, ..) => ParserOrder::Idle { tag, made },
-            (Kind::Request, Some(job), Some(fault), reply) => {
-                ParserOrder::Failed { tag, job, fault, reply, attempt: ticket.attempt.clone() }
-            }
-            (Kind::Request, Some(job), None, Some(reply)) => {
-                ParserOrder::Page { tag, job, reply, attempt: ticket.attempt.clone().unwrap_or_else(nothing) }
-            }
-            (Kind::Request, ..) => return false,
-        };
-        let to = (ticket.kind != Kind::Request).then_some(0);
-        self.stats.inc("engine/reissued");
-        self.acts.push(Act::Parser(to, order));
-        true
-    }
-
-    /// The broker lost what it had in hand: every ask is made again, under a new epoch.
-    pub(crate) fn lost_by_broker(&mut self, now: Instant) {
-        let waiting: Vec<u64> = self.tickets.values().filter(|t| t.state == State::Leasing).map(|t| t.tag.ticket).collect();
-        for id in waiting {
-            if let Some(ticket) = self.tickets.get_mut(&id) {
-                ticket.tag.epoch += 1;
-            }
-            self.stats.inc("engine/reissued");
-            self.acquire(id, now);
-        }
-    }
 }
 
 fn robots_unavailable(why: &str) -> Fault {
@@ -693,6 +368,6 @@ fn robots_unavailable(why: &str) -> Fault {
     )
 }
 
-fn nothing() -> Attempt {
+pub(super) fn nothing() -> Attempt {
     Attempt { status: None, fault: None, sent_at: None, latency: Duration::ZERO, bytes: 0, charged: 0, retry_after: None }
 }

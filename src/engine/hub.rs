@@ -158,8 +158,8 @@ pub(crate) struct Hub {
     pub(super) blocked_by: Option<String>,
     pub(super) closed: Option<collector::message::Closed>,
     pub(super) reporter_says: Option<String>,
-    /// A request was settled since the last offer that found no room.
-    pub(super) frontier_shrank: bool,
+    /// Offers without room to be tried again, since something has left the frontier.
+    pub(super) offers_to_try: usize,
     /// The spider's last `idle` made nothing new.
     pub(super) idle_answered: bool,
     /// Reports that may wait for the control plane before nothing more is pulled.
@@ -218,7 +218,7 @@ impl Hub {
             blocked_by: None,
             closed: None,
             reporter_says: None,
-            frontier_shrank: false,
+            offers_to_try: 0,
             idle_answered: false,
             report_limit,
             imbalances: Vec::new(),

@@ -5,9 +5,11 @@
 //! never awaits in a handler.
 
 mod act;
+mod callback;
 mod commit;
 mod flow;
 pub mod hub;
+mod lease;
 pub mod message;
 mod outbox;
 mod record;

@@ -128,7 +128,9 @@ impl Hub {
     }
 
     fn check_stall(&mut self, now: Instant) {
-        if self.frontier_is_stuck() {
+        if self.frontier_is_stuck() && !self.books_are_fresh() {
+            self.send_pull();
+        } else if self.frontier_is_stuck() {
             let message = "every callback waits for room in the frontier (FRONTIER_MAX_BYTES) and nothing else can go on; raise it or let the spider follow fewer links";
             self.stop(StopReason::FrontierFull(message.to_owned()), now);
             return;
@@ -172,7 +174,7 @@ impl Hub {
         self.phase.pulls()
             && !self.blocked.is_empty()
             && self.offers.is_empty()
-            && self.books_are_fresh()
+            && self.offers_to_try == 0
             && self.tickets.len() == self.blocked.len()
             && self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
     }

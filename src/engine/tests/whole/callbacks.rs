@@ -41,11 +41,8 @@ fn a_slow_callbacks_report_goes_alone_after_report_hold_and_its_lease_when_it_en
 fn a_lease_is_never_released_before_the_plane_has_its_report() {
     // The callback ends while its report still waits for others to go with it.
     for end in [2100, 2200, 2260, 2300, 2400, 2500] {
-        let done = Stand::new()
-            .start([follow(PAGE)])
-            .page(PAGE, [Sleep(end * MILLI)])
-            .with(|s| s.report_flush = 10 * SECOND)
-            .run();
+        let done =
+            Stand::new().start([follow(PAGE)]).page(PAGE, [Sleep(end * MILLI)]).with(|s| s.report_flush = 10 * SECOND).run();
         done.assert_whole();
         assert_eq!(done.count("reporter/rejected"), 0, "{end}");
     }
@@ -145,10 +142,8 @@ fn a_start_whose_parser_is_replaced_goes_on_where_it_was() {
 
 #[test]
 fn a_start_that_fails_keeps_what_it_committed_and_ends_with_exit_3() {
-    let done = Stand::new()
-        .start([follow(PAGE), Flush, follow("http://a.test/lost"), Error("no more")])
-        .page(PAGE, [item("a")])
-        .run();
+    let done =
+        Stand::new().start([follow(PAGE), Flush, follow("http://a.test/lost"), Error("no more")]).page(PAGE, [item("a")]).run();
     done.assert_sound();
     assert_eq!((done.ended.reason.as_str(), done.ended.code), ("start_failed", 3));
     assert!(done.ended.note.as_ref().is_some_and(|note| note.contains("no more")));

@@ -143,7 +143,10 @@ fn url(path: &str) -> String {
 fn site() -> Stand {
     let mut stand = Stand::new()
         .start(["a", "b", "c"].map(|path| follow(&url(path))))
-        .page(&url("a"), [item("a1"), follow(&url("d")), follow(&url("e")), Flush, item("a2"), follow(&url("f")), follow(&url("b"))])
+        .page(
+            &url("a"),
+            [item("a1"), follow(&url("d")), follow(&url("e")), Flush, item("a2"), follow(&url("f")), follow(&url("b"))],
+        )
         .page(&url("b"), [item("b"), follow(&url("d")), follow(&url("g"))])
         .page(&url("d"), [item("d"), Flush, follow(&url("h"))])
         .page(&url("g"), [item("g")])

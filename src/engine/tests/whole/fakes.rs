@@ -47,10 +47,6 @@ impl Drop for OnWire<'_> {
 }
 
 impl Wire {
-    pub(super) fn at_once(&self) -> usize {
-        self.now.load(Ordering::SeqCst)
-    }
-
     pub(super) fn asked(&self) -> usize {
         self.inner.asked().len()
     }

@@ -18,6 +18,5 @@ mod stand;
 
 use std::time::Duration;
 
-
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);

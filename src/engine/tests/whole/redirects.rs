@@ -1,8 +1,8 @@
 //! Redirects: whose lease, how many reports, what goes along, and where they end.
 
+use super::SECOND;
 use super::script::{follow, item, make};
 use super::stand::Stand;
-use super::SECOND;
 use crate::testkit::transport::Answer;
 
 fn a(path: &str) -> String {

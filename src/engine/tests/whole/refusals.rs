@@ -17,13 +17,11 @@ fn two_hosts(why: RefusalKind, hint: bool, until: Duration) -> Outcome {
     let pages = (0..10).flat_map(|n| [follow(&format!("http://a.test/{n}")), follow(&format!("http://b.test/{n}"))]);
     Stand::new()
         .start(pages)
-        .judge(move |ask, now| {
-            if &*ask.site == "a.test" && now < until {
-                Judged::Refuse(why, hint.then(|| until - now))
-            } else {
-                Judged::Grant
-            }
-        })
+        .judge(
+            move |ask, now| {
+                if &*ask.site == "a.test" && now < until { Judged::Refuse(why, hint.then(|| until - now)) } else { Judged::Grant }
+            },
+        )
         .run()
 }
 
@@ -62,12 +60,13 @@ fn without_a_hint_the_plane_is_asked_again_at_growing_intervals() {
 #[test]
 fn a_limit_of_the_whole_plane_holds_everyone_and_then_everyone_goes() {
     let pages = (0..10).flat_map(|n| [follow(&format!("http://a.test/{n}")), follow(&format!("http://b.test/{n}"))]);
-    let done = Stand::new()
-        .start(pages)
-        .judge(|_, now| {
-            if now < 3 * SECOND { Judged::Refuse(RefusalKind::RateLimited, Some(3 * SECOND - now)) } else { Judged::Grant }
-        })
-        .run();
+    let done =
+        Stand::new()
+            .start(pages)
+            .judge(|_, now| {
+                if now < 3 * SECOND { Judged::Refuse(RefusalKind::RateLimited, Some(3 * SECOND - now)) } else { Judged::Grant }
+            })
+            .run();
     done.assert_whole();
     let times = done.times("GET");
     assert!(times[0] >= 3 * SECOND && times[19] < 5 * SECOND, "{times:?}");
@@ -75,13 +74,14 @@ fn a_limit_of_the_whole_plane_holds_everyone_and_then_everyone_goes() {
 
 #[test]
 fn a_site_without_any_grant_is_given_up_with_its_reason() {
-    let done = Stand::new()
-        .start((0..5).map(|n| follow(&format!("http://a.test/{n}"))).chain([follow("http://b.test/")]))
-        .with(|s| s.lease_give_up = 60 * SECOND)
-        .judge(|ask, _| {
-            if &*ask.site == "a.test" { Judged::Refuse(RefusalKind::NoIdentity, Some(10 * SECOND)) } else { Judged::Grant }
-        })
-        .run();
+    let done =
+        Stand::new()
+            .start((0..5).map(|n| follow(&format!("http://a.test/{n}"))).chain([follow("http://b.test/")]))
+            .with(|s| s.lease_give_up = 60 * SECOND)
+            .judge(|ask, _| {
+                if &*ask.site == "a.test" { Judged::Refuse(RefusalKind::NoIdentity, Some(10 * SECOND)) } else { Judged::Grant }
+            })
+            .run();
     done.assert_whole();
     assert_eq!(done.times("GET http://a.test").len(), 0);
     let failed = done.said("failed lease_unavailable - http://a.test");
@@ -127,9 +127,8 @@ fn one_request_the_plane_will_never_grant_fails_alone() {
 
 #[test]
 fn an_identity_that_comes_back_is_used_at_once() {
-    let mut stand = Stand::new()
-        .start((0..8).map(|n| follow(&format!("http://a.test/{n}"))))
-        .page("http://a.test/0", [item("0")]);
+    let mut stand =
+        Stand::new().start((0..8).map(|n| follow(&format!("http://a.test/{n}")))).page("http://a.test/0", [item("0")]);
     for n in 0..8 {
         stand = stand.answers(&format!("http://a.test/{n}"), [Answer::html("ok").after(SECOND)]);
     }

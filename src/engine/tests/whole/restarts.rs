@@ -38,11 +38,8 @@ fn a_broker_that_panics_asks_again_for_every_ticket_that_waits() {
             done.assert_whole();
             assert_eq!(done.ids(), all(), "ask {at}");
             assert_eq!(done.asked.len(), 40);
-            if calls == Calls::WithTheirActor {
-                // On its own thread the plane's panic is the broker's.
-                assert_eq!(done.count("engine/restarts/broker"), 1, "ask {at}");
-                assert!(done.count("engine/reissued") >= 1);
-            }
+            assert_eq!(done.count("engine/restarts/broker"), 1, "ask {at}");
+            assert!(done.count("engine/reissued") >= 1);
         }
     }
 }
@@ -65,7 +62,9 @@ fn grants_that_come_after_their_broker_died_are_given_back() {
     let done = stand.run();
     done.assert_whole();
     assert_eq!(done.ids(), all());
-    // Whoever's panic it was: each lease that was granted ended, the late ones without a request.
+    assert_eq!(done.count("engine/restarts/broker"), 1);
+    // The late ones ended without a request, and so did those of asks that were queued and ordered again.
+    assert!(done.releases.len() >= 5, "{:?}", done.releases);
     assert_eq!(done.granted.len(), done.asked.len() + done.releases.len());
 }
 

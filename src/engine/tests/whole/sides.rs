@@ -43,7 +43,9 @@ fn a_request_can_ask_for_statuses() {
         (HandleStatus::Also(vec![500]), false),
         (HandleStatus::Successful, false),
     ] {
-        let start = make(PAGE, |request| drop(request.handle_status(statuses.clone())));
+        let start = make(PAGE, |request| {
+            request.handle_status(statuses.clone());
+        });
         let done = Stand::new().start([start]).answers(PAGE, [Answer::new(404, "x")]).run();
         done.assert_whole();
         assert_eq!(!done.said("parse 404").is_empty(), wanted, "{statuses:?}");
@@ -73,9 +75,10 @@ impl ItemPipeline for Stamp {
 #[test]
 fn items_pass_the_pipelines_in_order_and_each_end_is_counted() {
     let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-    let mut stand = Stand::new()
-        .start([follow(PAGE)])
-        .page(PAGE, [item("good"), item("drop at first"), item("refuse at second"), Broken, item("drop at second"), item("last")]);
+    let mut stand = Stand::new().start([follow(PAGE)]).page(
+        PAGE,
+        [item("good"), item("drop at first"), item("refuse at second"), Broken, item("drop at second"), item("last")],
+    );
     for name in ["first", "second"] {
         stand.pipelines.push((name.to_owned(), Box::new(Stamp(name, seen.clone()))));
     }
@@ -115,14 +118,7 @@ fn spider_and_extensions_see_the_signals_in_order() {
     done.assert_whole();
     let own: Vec<_> = done.said("signal ").iter().map(|line| line["signal ".len()..].to_owned()).collect();
     assert_eq!(*heard.lock().unwrap(), own);
-    let expected = [
-        "opened",
-        r#"scraped {"id": "a"}"#,
-        "broken ",
-        "error http://a.test/bad Page: no",
-        "idle",
-        "closed finished",
-    ];
+    let expected = ["opened", r#"scraped {"id": "a"}"#, "broken ", "error http://a.test/bad Page: no", "idle", "closed finished"];
     assert_eq!(own.len(), expected.len(), "{own:?}");
     assert!(own.iter().zip(expected).all(|(own, expected)| own.starts_with(expected)), "{own:?}");
     let order: Vec<_> = done.lines.iter().map(|(_, line)| line.as_str()).collect();

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::fakes::{Gate, Judge, Judged, Plane, Wire};
 use super::script::{Do, Notes, Robot, Script};
 use crate::actor::{Arbiter, Controls, Place, run_local, run_system};
+use crate::apcloudy::JobId;
 use crate::api::args::Arguments;
 use crate::api::context::Context;
 use crate::api::extension::Extension;
@@ -21,15 +22,14 @@ use crate::api::middleware::Installed;
 use crate::api::pipeline::DynPipeline;
 use crate::api::spider::DynSpider;
 use crate::api::stats::Stats;
-use crate::apcloudy::JobId;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
 use crate::courier::{MemorySink, SinkError};
 use crate::downloader::transport::Outgoing;
-use crate::export::Feed;
 use crate::engine::message::{Control, Ended, StopReason};
+use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
 use crate::plane::embedded::roster::Roster;
@@ -81,11 +81,9 @@ pub(super) enum Calls {
 pub(super) struct Desk {
     pub(super) engine: Controls<Control>,
     pub(super) script: Arc<Script>,
-    pub(super) notes: Arc<Notes>,
     pub(super) stats: Stats,
     pub(super) sink_open: Arc<AtomicBool>,
     pub(super) wire: Arc<Wire>,
-    pub(super) progress: Arc<Progress>,
 }
 
 /// A job after its end.
@@ -113,10 +111,6 @@ impl Desk {
 
     pub(super) fn kill(&self) {
         self.engine.tell(Control::Kill);
-    }
-
-    pub(super) fn open_tickets(&self) -> u64 {
-        self.progress.in_flight.load(Ordering::Relaxed)
     }
 }
 
@@ -243,9 +237,8 @@ impl Stand {
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
         let seeds = Seeds { instance: 1, log_id: 7, jitter: 3 };
         let delivery: Delivery = open_at(config, &spool, tidy, &JobId::from(7), outlets, Box::new(gate), seeds).unwrap();
-        let mut store = self.store.unwrap_or_else(|| {
-            Box::new(MemoryStore::new(usize::try_from(settings.frontier_max_bytes).unwrap()))
-        });
+        let mut store =
+            self.store.unwrap_or_else(|| Box::new(MemoryStore::new(usize::try_from(settings.frontier_max_bytes).unwrap())));
         // As the opening of a durable frontier does it: what the record log knows has ended is not fetched again.
         for end in &delivery.ends {
             store.settle(end.request, end.outcome).unwrap();
@@ -260,7 +253,6 @@ impl Stand {
             pipelines: self.pipelines.into(),
             listeners: Listeners { spider: spider.clone(), extensions: self.extensions.into(), context: context.clone() },
         };
-        let progress = Arc::new(Progress::default());
         let job = Job {
             spider,
             rules: Rules::new(&self.leases, UnmatchedLease::Anonymous).unwrap(),
@@ -269,7 +261,7 @@ impl Stand {
             stage,
             middlewares: self.middlewares,
             stats: stats.clone(),
-            progress: progress.clone(),
+            progress: Arc::new(Progress::default()),
             seed: 5,
         };
         let backends = Backends { plane: plane.clone(), transport: wire.clone(), store, delivery };
@@ -297,8 +289,7 @@ impl Stand {
         };
         let began = Instant::now();
         let running = assemble(entry, job, backends, threads);
-        let desk =
-            Desk { engine: running.engine.clone(), script, notes: notes.clone(), stats, sink_open, wire: wire.clone(), progress };
+        let desk = Desk { engine: running.engine.clone(), script, stats, sink_open, wire: wire.clone() };
         (desk, began, running, Rest { notes, wire, plane, sink: self.sink, spool, arbiters, _dir: dir })
     }
 }
