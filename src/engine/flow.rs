@@ -18,6 +18,9 @@ use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, 
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
+/// How long a request waits whose lease was lost under it.
+const LOST_LEASE_WAIT: Duration = Duration::from_secs(1);
+
 impl Hub {
     /// Jobs may go.
     pub(super) fn ready(&mut self, ready: Ready, now: Instant) {
@@ -91,17 +94,31 @@ impl Hub {
 
     /// An attempt is over.
     pub(super) fn fetched(&mut self, fetched: Fetched, now: Instant) {
-        let Fetched { tag, verdict, attempt } = fetched;
+        let Fetched { tag, mut verdict, mut attempt } = fetched;
+        let settings = self.config.context.settings();
         let Some(ticket) = self.current(tag) else { return };
         let id = tag.ticket;
-        let lost = ticket.fault.take();
+        let cancelled = matches!(&verdict, Made::Fail(fault, _) if fault.kind == FailureKind::Cancelled);
+        let lost = ticket.fault.take().filter(|_| cancelled);
         if let Some(share) = &ticket.share {
             share.read();
         }
         if let Some(job) = &mut ticket.job {
-            Arc::make_mut(job).attempts += u32::from(attempt.sent_at.is_some());
+            // What a stop cut off is no attempt of the next run's.
+            let counts = attempt.sent_at.is_some() && (!cancelled || lost.is_some());
+            Arc::make_mut(job).attempts += u32::from(counts);
         }
         let Some(job) = ticket.job.clone() else { return };
+        if let Some(lost) = lost {
+            // The attempt was cut off because its lease could not be renewed: it failed, and may be repeated.
+            let times = job.request.retries_value().unwrap_or(settings.retry_times);
+            verdict = if settings.retry_enabled && job.attempts <= times {
+                Made::Retry { reason: lost.kind.name().to_owned(), after: LOST_LEASE_WAIT }
+            } else {
+                Made::Fail(lost.clone(), None)
+            };
+            attempt.fault = Some(lost);
+        }
         // One record for each failed attempt; a reply leaves one when the request ends with it.
         if let Some(fault) = attempt.fault.as_ref().filter(|f| f.kind != FailureKind::Cancelled) {
             ticket.records.push(record::text(&job, attempt.status, Some(fault), attempt.latency));
@@ -116,9 +133,8 @@ impl Hub {
             Made::Deliver(reply) => self.deliver(id, job, Arc::from(reply), now),
             Made::Fail(fault, _) if fault.kind == FailureKind::Cancelled => {
                 self.report(id, true, Marks::default());
-                // Lost leases are tried again under a new one; a stopping job keeps the request for the next run.
-                let delay = if lost.is_some() { Duration::from_secs(1) } else { Duration::ZERO };
-                self.put_back_after_group(id, delay, now);
+                // A stopping job keeps the request for the next run.
+                self.put_back_after_group(id, Duration::ZERO, now);
             }
             Made::Fail(fault, reply) => self.fail(id, job, fault, reply.map(Arc::from), now),
             Made::Retry { reason, after } => {

@@ -75,6 +75,9 @@ pub(super) struct Plane {
     pub(super) notes: Arc<Notes>,
     pub(super) reports: Mutex<Vec<(Duration, Report)>>,
     pub(super) releases: Mutex<Vec<LeaseId>>,
+    pub(super) renew_fails: bool,
+    /// The next call with reports panics.
+    pub(super) report_panics: AtomicBool,
     pub(super) granted: Mutex<Vec<(Duration, LeaseId, Ask)>>,
 }
 
@@ -99,6 +102,7 @@ impl ControlPlane for Plane {
     }
 
     fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>> {
+        assert!(!self.report_panics.swap(false, Ordering::SeqCst), "a scripted panic of the plane");
         let now = self.notes.now();
         for report in &reports {
             self.notes.add(format!("report {} release={} marks={:?}", report.path, report.release, report.markers));
@@ -114,6 +118,9 @@ impl ControlPlane for Plane {
     }
 
     fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Instant, PlaneError>> {
+        if self.renew_fails {
+            return Box::pin(std::future::ready(Err(PlaneError::NoLease(lease.0.to_string()))));
+        }
         self.inner.renew(lease)
     }
 

@@ -83,6 +83,16 @@ fn downloads_outlive_a_downloader_that_panics() {
 }
 
 #[test]
+fn a_reporter_that_panics_hands_every_report_over_once() {
+    let mut stand = forty();
+    stand.report_panics = true;
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!(done.count("engine/restarts/reporter"), 1);
+    assert_eq!(done.ids(), all());
+}
+
+#[test]
 fn a_sink_that_panics_once_gets_every_record_once() {
     for at in 1..4 {
         let mut stand = forty().with(|s| s.apcloudy_batch_size = 10);

@@ -125,6 +125,28 @@ fn a_timeout_is_an_attempt_with_its_time_and_its_class() {
 }
 
 #[test]
+fn a_lease_that_cannot_be_renewed_ends_its_attempt_as_a_timeout_and_is_repeated_under_another() {
+    let slow = || Answer::html("at last").after(400 * SECOND);
+    for (answers, failed) in [(vec![slow(), Answer::html("ok")], false), (vec![slow()], true)] {
+        let mut stand = Stand::new().start([follow(PAGE)]).answers(PAGE, answers).with(|s| s.download_timeout = 600 * SECOND);
+        stand.renew_fails = true;
+        let done = stand.run();
+        done.assert_whole();
+        let attempts = if failed { 3 } else { 2 };
+        assert_eq!((done.asked.len(), done.granted.len()), (attempts, attempts));
+        let (at, first) = &done.reports[0];
+        assert_eq!((first.error, first.release), (Some(crate::plane::ErrorKind::Timeout), true));
+        assert!(*at >= 225 * SECOND && *at < 226 * SECOND, "{at:?}");
+        assert!(done.times("GET")[1] >= *at + 800 * MILLI);
+        let (status, error) = done.records_of(PAGE)[0];
+        assert!(status == 0 && error.unwrap().contains("could not be renewed"), "{error:?}");
+        assert_eq!(done.records_of(PAGE).len(), attempts);
+        let told = format!("failed lease_lost - {PAGE} x3");
+        assert_eq!(done.said("failed"), if failed { vec![told.as_str()] } else { vec![] });
+    }
+}
+
+#[test]
 fn a_download_that_outlives_its_lease_keeps_it_alive() {
     let done = Stand::new()
         .start([follow(PAGE)])

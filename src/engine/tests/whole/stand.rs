@@ -66,6 +66,8 @@ pub(super) struct Stand {
     /// Parsers on threads of their own, and a clock that runs.
     pub(super) threads: bool,
     pub(super) tidy_panics: bool,
+    pub(super) report_panics: bool,
+    pub(super) renew_fails: bool,
 }
 
 /// Where calls to the plane go on that have to wait.
@@ -142,6 +144,8 @@ impl Stand {
             calls: Calls::WithTheirActor,
             threads: false,
             tidy_panics: false,
+            report_panics: false,
+            renew_fails: false,
         }
     }
 
@@ -226,6 +230,8 @@ impl Stand {
             reports: Mutex::default(),
             releases: Mutex::default(),
             granted: Mutex::default(),
+            renew_fails: self.renew_fails,
+            report_panics: AtomicBool::new(self.report_panics),
         });
         let sink_open = Arc::new(AtomicBool::new(true));
         let gate = Gate { inner: self.sink.clone(), open: sink_open.clone(), fault: self.sink_fault, calls: 0 };
