@@ -128,9 +128,10 @@ impl Hub {
     }
 
     fn check_stall(&mut self, now: Instant) {
-        if self.frontier_is_stuck() && !self.books_are_fresh() {
+        let all_blocked = self.all_wait_for_the_frontier();
+        if all_blocked && !self.books_are_fresh() {
             self.send_pull();
-        } else if self.frontier_is_stuck() {
+        } else if all_blocked && self.has_no_room_for_others() {
             let message = "every callback waits for room in the frontier (FRONTIER_MAX_BYTES) and nothing else can go on; raise it or let the spider follow fewer links";
             self.stop(StopReason::FrontierFull(message.to_owned()), now);
             return;
@@ -169,14 +170,20 @@ impl Hub {
         if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
     }
 
-    /// Every ticket waits for room in a full frontier: nothing will ever free it.
-    fn frontier_is_stuck(&self) -> bool {
+    /// Every ticket waits for room in a full frontier, and each was tried since something last left it.
+    fn all_wait_for_the_frontier(&self) -> bool {
+        // `start` waits for the frontier to be low: that will not come either.
+        let start = usize::from(!self.seeds_done && !self.seeds_waiting.is_empty());
         self.phase.pulls()
             && !self.blocked.is_empty()
             && self.offers.is_empty()
             && self.offers_to_try == 0
-            && self.tickets.len() == self.blocked.len()
-            && self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
+            && self.tickets.len() == self.blocked.len() + start
+    }
+
+    /// No request is queued that could still go.
+    fn has_no_room_for_others(&self) -> bool {
+        self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
     }
 
     /// An actor was restarted or replaced.

@@ -44,6 +44,8 @@ fn states() -> Vec<(&'static str, Stand)> {
         s.frontier_max_bytes = 40 * 1024;
         s.callback_max_effects = 40;
     };
+    // One that is not in a commit, or the job would end as stuck.
+    let in_flush = every_page(base().with(small), &[item("kept"), Send(100_000, String::new())]).page("http://a.test/0", [Hang]);
     vec![
         ("leasing", base().judge(|_, _| Judged::GrantAfter(3600 * SECOND))),
         ("pacing", every_answer(base(), &Answer::redirect(302, "/far")).with(|s| s.download_delay = 300 * SECOND)),
@@ -51,7 +53,7 @@ fn states() -> Vec<(&'static str, Stand)> {
         ("fetching", every_answer(base(), &Answer::hang())),
         ("retrying", every_answer(base(), &Answer::new(503, "").header("retry-after", "200"))),
         ("parsing", every_page(base(), &[item("lost"), Hang])),
-        ("suspended in flush", every_page(base().with(small), &[item("kept"), Send(100_000, String::new())])),
+        ("suspended in flush", in_flush),
         ("committing", committing(base().with(|s| s.spool_max_bytes = 1))),
         ("seeds suspended", Stand::new().start([Send(5000, "http://a.test/".to_owned())]).with(|s| s.download_delay = SECOND)),
         ("seeds hanging", Stand::new().start([follow("http://a.test/0"), Flush, Hang])),
