@@ -137,6 +137,17 @@ impl Gates {
         Duration::ZERO
     }
 
+    /// Tells that a lease of `site` is over: what waits for one of its identities or proxies may probe.
+    pub fn came_back(&mut self, site: &str, now: Instant) {
+        for (scope, gate) in &mut self.held {
+            if matches!(scope, Scope::Group { site: own, .. } if **own == *site)
+                && matches!(gate.why, RefusalKind::NoIdentity | RefusalKind::NoProxy)
+            {
+                gate.until = gate.until.min(now);
+            }
+        }
+    }
+
     fn hold(&mut self, scope: Scope, refusal: &Refusal, now: Instant) -> Duration {
         if self.held.len() >= MANY {
             self.held.retain(|_, gate| now < gate.until + FORGET);
@@ -264,6 +275,24 @@ mod tests {
             let asks = [ask("a", "g"), ask("a", "h"), ask("b", "g")];
             let later = now + millis(200);
             assert_eq!(asks.map(|ask| held_for(&mut gates, &ask, later) == Some(millis(500))), held, "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_lease_that_came_back_lets_one_probe_through_and_lifts_no_other_refusal() {
+        use RefusalKind::{CircuitOpen, NoIdentity, NoProxy};
+        for (why, lifted) in [(NoIdentity, true), (NoProxy, true), (CircuitOpen, false)] {
+            let now = Instant::now();
+            let mut gates = Gates::new(1);
+            gates.refused(&ask("a", "g"), &refusal(why, Some(700)), now);
+            gates.came_back("b", now);
+            assert_eq!(held_for(&mut gates, &ask("a", "g"), now), Some(millis(700)));
+            gates.came_back("a", now);
+            let held = held_for(&mut gates, &ask("a", "g"), now);
+            assert_eq!(held, (!lifted).then_some(millis(700)), "{why:?}");
+            if lifted {
+                assert_eq!(held_for(&mut gates, &ask("a", "g"), now), Some(BEHIND_PROBE));
+            }
         }
     }
 

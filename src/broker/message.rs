@@ -35,6 +35,8 @@ pub enum Control {
     },
     /// Forget a renewal: the lease was reported or released.
     Renewed(LeaseId),
+    /// A lease of this site came back: who waits for an identity or a proxy of it may ask.
+    CameBack(std::sync::Arc<str>),
     /// Own timer.
     Tick,
 }

@@ -282,6 +282,7 @@ impl Worker for LeaseBroker {
             Control::Release(lease) => self.release(lease, cx),
             Control::Renew { lease, tag, at } => self.parts.keeping.renewals().want(lease, tag, at),
             Control::Renewed(lease) => self.parts.keeping.renewals().forget(&lease),
+            Control::CameBack(site) => self.gates.came_back(&site, Instant::now()),
             Control::Tick => {
                 self.tick = None;
                 self.renew_due(cx);

@@ -86,6 +86,10 @@ impl Worker for Collector {
     fn control(&mut self, control: Control, _: &mut Cx<'_, Self>) {
         match control {
             Control::Settled(requests) => self.state().settle(&requests),
+            Control::CloseWithin(limit) => {
+                let mut state = self.state();
+                state.config.close_within = state.config.close_within.min(limit);
+            }
             Control::Close(stats) => {
                 self.state().close(stats, Instant::now());
                 self.hurry_courier();

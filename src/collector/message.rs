@@ -43,6 +43,8 @@ pub struct End {
 pub enum Control {
     /// Ends up to here are settled in the frontier.
     Settled(Vec<RequestId>),
+    /// The close may take no longer than this; a shorter limit of the settings holds.
+    CloseWithin(std::time::Duration),
     /// The job's closing stats: cut what is open, deliver all, close the feeds, then say `Closed`.
     Close(Map<String, Value>),
     /// The courier has room, or an answer.

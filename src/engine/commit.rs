@@ -29,6 +29,9 @@ impl Hub {
             self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
             return;
         }
+        if let Some(share) = self.tickets.get(&tag.ticket).and_then(|t| t.share.as_ref()) {
+            share.give_way();
+        }
         self.commit(tag.ticket, effects, Then::Resume(done), now);
     }
 
@@ -41,6 +44,11 @@ impl Hub {
         let ends = !matches!(then, Then::Resume(_));
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let seeds = ticket.kind == Kind::Start;
+        match ticket.kind {
+            Kind::Start => self.start_gave_items |= !items.is_empty(),
+            Kind::Idle => self.idle_made += jobs.len() as u64,
+            Kind::Request => {}
+        }
         let end = match (&then, &ticket.job) {
             (Then::Settle(outcome), Some(job)) => Some(End { request: job.id, attempt: job.attempts, outcome: *outcome }),
             _ => None,
@@ -55,6 +63,9 @@ impl Hub {
         if jobs.is_empty() {
             self.keep(id, now);
         } else {
+            if seeds {
+                self.seeds_taken += jobs.len() as u64;
+            }
             self.offer(id, jobs, seeds);
         }
     }
@@ -75,11 +86,18 @@ impl Hub {
         let Some(id) = self.offers.remove(&accepted.offer) else { return };
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let seeds = ticket.kind == Kind::Start;
+        if ticket.kind == Kind::Idle {
+            self.idle_stored += accepted.stored;
+        }
         if let Some(commit) = &mut ticket.commit {
             commit.offer = None;
         }
         match accepted.error {
-            None => self.keep(id, now),
+            None => {
+                // Where there was room for this one, there may be for others.
+                self.offers_to_try = self.blocked.len();
+                self.keep(id, now);
+            }
             Some(StoreError::Full { .. }) => {
                 self.stats.inc("engine/offers_blocked");
                 self.blocked.push_back((id, accepted.refused, seeds));
@@ -149,25 +167,28 @@ impl Hub {
                 if let Some(job) = self.close(tag.ticket).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
                     self.settled.push(job.id);
-                    self.frontier_shrank = true;
+                    self.offers_to_try = self.blocked.len();
                 }
             }
             Then::Close => {
                 self.close(tag.ticket);
+                if kind == Kind::Idle {
+                    self.idle_answered = self.idle_stored == 0;
+                }
             }
         }
         self.progress_at = now;
     }
 
-    /// Tries an offer again that the frontier had no room for, once something has left it: one at a time,
-    /// oldest first.
+    /// Tries offers again that the frontier had no room for, each once after something has left it: one at a
+    /// time, oldest first.
     pub(super) fn unblock(&mut self) {
-        if self.offers.is_empty()
-            && std::mem::take(&mut self.frontier_shrank)
-            && let Some((id, jobs, seeds)) = self.blocked.pop_front()
-            && self.tickets.contains_key(&id)
-        {
-            self.offer(id, jobs, seeds);
+        while self.offers.is_empty() && self.offers_to_try > 0 {
+            self.offers_to_try -= 1;
+            let Some((id, jobs, seeds)) = self.blocked.pop_front() else { return };
+            if self.tickets.contains_key(&id) {
+                self.offer(id, jobs, seeds);
+            }
         }
     }
 
@@ -207,10 +228,9 @@ impl Hub {
         }
         if effects.jobs.is_empty() && effects.items.is_empty() {
             self.close(id);
-            self.idle_answered = true;
+            self.idle_answered = self.idle_stored == 0;
             return;
         }
-        self.idle_made += effects.jobs.len() as u64;
         self.commit(id, effects, Then::Close, now);
     }
 

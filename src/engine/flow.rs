@@ -1,4 +1,4 @@
-//! The way of one request: lease, download, redirect, retry, callback.
+//! The way of one request: download, redirect, retry, and on to its callback.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,21 +7,19 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::hub::Hub;
-use super::message::StopReason;
 use super::record;
-use super::ticket::{Kind, LeaseGuard, State, Tag, Then};
+use super::ticket::{Kind, LeaseGuard, State, Then};
 use crate::api::failure::{FailureKind, Fault};
-use crate::broker::message::{Leased, Order as BrokerOrder, Refused, RenewFailed};
-use crate::downloader::message::{
-    Attempt, Control as DownloaderControl, Fetched, Order as DownloaderOrder, Sent, Verdict as Made,
-};
+use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::transport::{Meter, Reply};
-use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed};
-use crate::plane::{RefusalKind, Report};
+use crate::parser::message::{Effects, Marks, Order as ParserOrder};
 use crate::scheduler::job::{Job, JobKind, Outcome};
-use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Scope, Verdict};
+use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
+
+/// How long a request waits whose lease was lost under it.
+const LOST_LEASE_WAIT: Duration = Duration::from_secs(1);
 
 impl Hub {
     /// Jobs may go.
@@ -63,55 +61,8 @@ impl Hub {
         }
     }
 
-    /// Asks for the ticket's lease.
-    fn acquire(&mut self, id: u64, now: Instant) {
-        self.enter(id, State::Leasing, now);
-        let Some((tag, job)) = self.tickets.get(&id).and_then(|t| Some((t.tag, t.job.clone()?))) else { return };
-        if !matches!(job.url().scheme(), "http" | "https") {
-            let message = format!("Unsupported URL scheme '{}': no handler available for that scheme", job.url().scheme());
-            self.free_slot(id);
-            self.fail_unfetched(id, Fault::new(FailureKind::UnsupportedScheme, message), now);
-            return;
-        }
-        match (self.config.ask)(&job) {
-            Some(ask) => self.acts.push(Act::Broker(BrokerOrder::Acquire { tag, ask })),
-            None => {
-                self.free_slot(id);
-                self.stats.inc("lease/unmatched");
-                let host = job.url().host_str().unwrap_or_default();
-                let message = format!("no rule of LEASES covers {host}; add one, or set LEASE_UNMATCHED to \"anonymous\"");
-                self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, message), now);
-            }
-        }
-    }
-
-    pub(super) fn leased(&mut self, leased: Leased, now: Instant) {
-        self.tally.leased += 1;
-        let guard = LeaseGuard::new(leased.grant, self.config.releaser.clone());
-        let fetches = self.phase.fetches();
-        let Some(ticket) = self.current(leased.tag) else {
-            return; // the guard gives the lease back
-        };
-        if ticket.state != State::Leasing {
-            return;
-        }
-        if let Some(grant) = guard.grant() {
-            self.refused_since.remove(&grant.identity.site);
-        }
-        if !fetches {
-            drop(guard);
-            self.free_slot(leased.tag.ticket);
-            self.put_back(leased.tag.ticket, Duration::ZERO);
-            return;
-        }
-        if let Some(ticket) = self.tickets.get_mut(&leased.tag.ticket) {
-            ticket.lease = Some(guard);
-        }
-        self.fetch(leased.tag.ticket, now);
-    }
-
     /// Sends the ticket to the downloader, under its lease.
-    fn fetch(&mut self, id: u64, now: Instant) {
+    pub(super) fn fetch(&mut self, id: u64, now: Instant) {
         self.enter(id, State::Fetching, now);
         let share = self.bytes.share(id);
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
@@ -123,10 +74,10 @@ impl Hub {
         ticket.attempt = None;
         let renew_at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
         let (tag, wants_sent) = (ticket.tag, ticket.wants_sent);
-        let limit = job.request.timeout_value().unwrap_or(self.config.download_timeout);
+        let limit = job.request.timeout_value().unwrap_or_else(|| self.config.context.settings().download_timeout);
         if now + limit > renew_at {
             if let Some(guard) = &mut ticket.lease {
-                guard.renew();
+                guard.renewed = true;
             }
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew {
                 lease: grant.lease.clone(),
@@ -138,53 +89,6 @@ impl Hub {
         self.acts.push(Act::Downloader(DownloaderOrder::Fetch { tag, job, grant, wants_sent, meter }));
     }
 
-    pub(super) fn refused(&mut self, refused: Refused, now: Instant) {
-        let Some(ticket) = self.current(refused.tag) else { return };
-        let id = refused.tag.ticket;
-        let (Some(job), slot) = (ticket.job.clone(), ticket.slot.clone()) else { return };
-        let refusal = refused.refusal;
-        self.free_slot(id);
-        if !refusal.why.is_temporary() {
-            match refusal.why {
-                RefusalKind::Unauthorized => self.stop(StopReason::Unauthorized(refusal.message.clone()), now),
-                RefusalKind::SiteUnknown | RefusalKind::ClientUnknown => {
-                    self.stop(StopReason::Misconfigured(refusal.message.clone()), now)
-                }
-                _ => {}
-            }
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, refusal.message), now);
-            return;
-        }
-        let site = (self.config.ask)(&job).map_or_else(|| Arc::from(""), |ask| ask.site);
-        let since = *self.refused_since.entry(site.clone()).or_insert(now);
-        if now.duration_since(since) >= self.config.lease_give_up {
-            let message = format!(
-                "no lease of site {site} for {} s (LEASE_GIVE_UP): {}",
-                self.config.lease_give_up.as_secs(),
-                refusal.message
-            );
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnavailable, message), now);
-            return;
-        }
-        if let Some(slot) = slot {
-            let until = now + refused.wait;
-            self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until }));
-            if matches!(refusal.why, RefusalKind::NoIdentity | RefusalKind::NoProxy) {
-                self.waiting_slots.entry(site).or_default().insert(slot);
-            }
-        }
-        self.put_back(id, Duration::ZERO);
-    }
-
-    pub(super) fn renew_failed(&mut self, failed: &RenewFailed) {
-        let Some(ticket) = self.current(failed.tag) else { return };
-        if ticket.state == State::Fetching {
-            let tag = ticket.tag;
-            ticket.fault = Some(Fault::new(FailureKind::LeaseLost, format!("the lease could not be renewed: {}", failed.why)));
-            self.acts.push(Act::DownloaderControl(DownloaderControl::Cancel(tag)));
-        }
-    }
-
     pub(super) fn sent(&mut self, sent: &Sent) {
         if let Some(slot) = self.current(sent.tag).and_then(|t| t.slot.clone()) {
             self.acts.push(Act::Scheduler(Order::Sent { slot, at: sent.at }));
@@ -193,17 +97,31 @@ impl Hub {
 
     /// An attempt is over.
     pub(super) fn fetched(&mut self, fetched: Fetched, now: Instant) {
-        let Fetched { tag, verdict, attempt } = fetched;
+        let Fetched { tag, mut verdict, mut attempt } = fetched;
+        let settings = self.config.context.settings();
         let Some(ticket) = self.current(tag) else { return };
         let id = tag.ticket;
-        let lost = ticket.fault.take();
+        let cancelled = matches!(&verdict, Made::Fail(fault, _) if fault.kind == FailureKind::Cancelled);
+        let lost = ticket.fault.take().filter(|_| cancelled);
         if let Some(share) = &ticket.share {
             share.read();
         }
         if let Some(job) = &mut ticket.job {
-            Arc::make_mut(job).attempts += u32::from(attempt.sent_at.is_some());
+            // What a stop cut off is no attempt of the next run's.
+            let counts = attempt.sent_at.is_some() && (!cancelled || lost.is_some());
+            Arc::make_mut(job).attempts += u32::from(counts);
         }
         let Some(job) = ticket.job.clone() else { return };
+        if let Some(lost) = lost {
+            // The attempt was cut off because its lease could not be renewed: it failed, and may be repeated.
+            let times = job.request.retries_value().unwrap_or(settings.retry_times);
+            verdict = if settings.retry_enabled && job.attempts <= times {
+                Made::Retry { reason: lost.kind.name().to_owned(), after: LOST_LEASE_WAIT }
+            } else {
+                Made::Fail(lost.clone(), None)
+            };
+            attempt.fault = Some(lost);
+        }
         // One record for each failed attempt; a reply leaves one when the request ends with it.
         if let Some(fault) = attempt.fault.as_ref().filter(|f| f.kind != FailureKind::Cancelled) {
             ticket.records.push(record::text(&job, attempt.status, Some(fault), attempt.latency));
@@ -218,9 +136,8 @@ impl Hub {
             Made::Deliver(reply) => self.deliver(id, job, Arc::from(reply), now),
             Made::Fail(fault, _) if fault.kind == FailureKind::Cancelled => {
                 self.report(id, true, Marks::default());
-                // Lost leases are tried again under a new one; a stopping job keeps the request for the next run.
-                let delay = if lost.is_some() { Duration::from_secs(1) } else { Duration::ZERO };
-                self.put_back_after_group(id, delay, now);
+                // A stopping job keeps the request for the next run.
+                self.put_back_after_group(id, Duration::ZERO, now);
             }
             Made::Fail(fault, reply) => self.fail(id, job, fault, reply.map(Arc::from), now),
             Made::Retry { reason, after } => {
@@ -277,7 +194,7 @@ impl Hub {
     }
 
     /// The request failed before anything was sent.
-    fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
+    pub(super) fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
         let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
         if job.kind == JobKind::Robots {
             self.answer_robots(
@@ -301,6 +218,7 @@ impl Hub {
         match verdict {
             Made::Deliver(reply) => {
                 let status = reply.status.as_u16();
+                self.stats.inc("response_received_count");
                 self.stats.inc("robotstxt/response_count");
                 self.stats.inc(format!("robotstxt/response_status_count/{status}"));
                 let answer = match policy_for_status(status) {
@@ -368,15 +286,14 @@ impl Hub {
         next.request.priority(priority);
         next.key = seen_key(next.request.method(), next.url(), next.request.body_bytes());
         let lease = self.tickets.get_mut(&id).and_then(|t| t.lease.take());
-        // The old ticket has no lease any more: closing it releases nothing.
         let (attempt, records) = self.close(id).map(|t| (t.attempt, t.records)).unwrap_or_default();
         let hop = self.open(Kind::Request, State::Pacing, now);
         if let Some(ticket) = self.tickets.get_mut(&hop.ticket) {
             ticket.lease = lease;
             ticket.attempt = attempt;
             ticket.records = records;
-            ticket.job = Some(Arc::new(next.clone()));
             ticket.before = Some(job.clone());
+            ticket.job = Some(Arc::new(next.clone()));
         }
         self.scheduler(Order::Hop { tag: hop, job: Box::new(next) });
     }
@@ -409,8 +326,9 @@ impl Hub {
                 if good {
                     self.fetch(id, now);
                 } else {
-                    let old = ticket.lease.take();
-                    self.part_with(old);
+                    if let Some(guard) = ticket.lease.take() {
+                        self.release(guard);
+                    }
                     self.acquire(id, now);
                 }
             }
@@ -431,91 +349,6 @@ impl Hub {
             Verdict::Forbidden => self.fail_unfetched(id, refused(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now),
             Verdict::RobotsUnavailable(why) => self.fail_unfetched(id, robots_unavailable(&why), now),
         }
-    }
-
-    /// A callback is over.
-    pub(super) fn parsed(&mut self, parsed: Parsed, now: Instant) {
-        let Some(ticket) = self.current(parsed.tag) else { return };
-        if ticket.commit.is_some() {
-            ticket.early = Some(Box::new(parsed));
-            return;
-        }
-        let Parsed { tag, mut effects, result, marks, discarded, unknown_step } = parsed;
-        let id = tag.ticket;
-        ticket.reply = None;
-        ticket.share = None;
-        let (kind, job, fault) = (ticket.kind, ticket.job.clone(), ticket.fault.clone());
-        self.report(id, true, marks);
-        if discarded > 0 {
-            self.stats.add("engine/discarded_effects", i64::try_from(discarded).unwrap_or(i64::MAX));
-        }
-        match kind {
-            Kind::Start => self.start_over(id, effects, result, now),
-            Kind::Idle => self.idle_over(id, effects, result, now),
-            Kind::Request => {
-                let Some(job) = job else { return };
-                if result == Err(CallbackFault::Cancelled) {
-                    // The page was fetched, but nothing of it counts: the next run fetches it again.
-                    if let Some(ticket) = self.tickets.get_mut(&id) {
-                        ticket.records.clear();
-                    }
-                    self.put_back(id, Duration::ZERO);
-                    return;
-                }
-                let outcome = if unknown_step {
-                    let step = job.request.step().name();
-                    tracing::error!(url = job.url().as_str(), step, "the spider has no such step; the request is set aside");
-                    self.stats.inc("engine/set_aside");
-                    Outcome::SetAside
-                } else {
-                    self.callback_over(&job, fault.as_ref(), result, discarded)
-                };
-                if !matches!(outcome, Outcome::Handled | Outcome::Failed(_) | Outcome::Dropped(_)) {
-                    effects = Effects::default();
-                }
-                self.commit(id, effects, Then::Settle(outcome), now);
-            }
-        }
-    }
-
-    fn callback_over(&mut self, job: &Job, fault: Option<&Fault>, result: Result<(), CallbackFault>, discarded: u64) -> Outcome {
-        if let Err(error) = result {
-            let limits = (self.config.callback_timeout, self.config.parse_stall);
-            let text = crate::parser::fault_text(&error, limits);
-            let step = job.request.step().name();
-            tracing::error!(url = job.url().as_str(), step, discarded, error = text, "callback failed");
-            self.tally.callback_errors += 1;
-            self.stats.inc("spider_exceptions/count");
-            self.stats.inc(format!("spider_exceptions/{}", error.class()));
-            if fault.is_none() {
-                let fault = Fault::new(FailureKind::Callback, format!("{step}: {text}"));
-                return self.ended_as(job, &fault);
-            }
-        }
-        match fault {
-            Some(fault) => self.ended_as(job, fault),
-            None => Outcome::Handled,
-        }
-    }
-
-    /// Counts and logs a request's bad end.
-    fn ended_as(&mut self, job: &Job, fault: &Fault) -> Outcome {
-        let url = job.url().as_str();
-        if fault.kind.is_drop() {
-            self.stats.inc(format!("engine/dropped/{}", fault.kind));
-            tracing::debug!(url, reason = fault.message, "request dropped");
-            return Outcome::Dropped(fault.kind);
-        }
-        self.tally.failed += 1;
-        self.tally.unreachable += u64::from(fault.kind.is_unreachable());
-        self.stats.inc(format!("engine/failed/{}", fault.kind));
-        self.failures.note(&format!("{}: {}", fault.kind.error_class(), fault.message), url);
-        if fault.kind == FailureKind::HttpStatus {
-            tracing::info!(url, reason = fault.message, "response ignored");
-        } else if fault.kind != FailureKind::Callback {
-            tracing::error!(url, kind = fault.kind.name(), reason = fault.message, attempts = job.attempts, "request failed");
-        }
-        Outcome::Failed(fault.kind)
     }
 
     /// Gives the request back to the frontier; its ticket is over.
@@ -548,96 +381,6 @@ impl Hub {
             self.holds.push_back((now + self.config.report_hold, id));
         }
     }
-
-    /// Reports the ticket's attempt, once. With `release` the lease ends: by the report, or without one if
-    /// the attempt is reported already or never went out.
-    pub(super) fn report(&mut self, id: u64, release: bool, marks: Marks) {
-        let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let Some(guard) = ticket.lease.as_ref() else { return };
-        let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
-        let site = guard.grant().map(|g| g.identity.site.clone());
-        let renewed = guard.is_renewed();
-        if let Some((attempt, job)) =
-            ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
-        {
-            self.next_report += 1;
-            self.reports_made += 1;
-            let report = Report {
-                id: self.next_report,
-                lease: lease.clone(),
-                path: job.url().path().to_owned(),
-                method: job.method().clone(),
-                status: attempt.status,
-                error: attempt.fault.as_ref().and_then(|f| crate::reporter::error_kind(f.kind)),
-                markers: marks.markers,
-                business_code: marks.business_code,
-                outcome_hint: marks.outcome_hint,
-                latency: attempt.latency,
-                bytes: attempt.bytes,
-                retry_after: attempt.retry_after,
-                release,
-            };
-            ticket.reported = true;
-            match ticket.lease.take() {
-                Some(guard) if release => guard.hand_over(),
-                Some(mut guard) => {
-                    guard.reported(self.next_report);
-                    ticket.lease = Some(guard);
-                }
-                None => {}
-            }
-            self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
-        } else if release {
-            let lease = ticket.lease.take();
-            self.part_with(lease);
-        }
-        if release {
-            if renewed {
-                self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
-            }
-            self.lift(site.as_ref());
-        }
-    }
-
-    /// A lease of the site came back: slots that waited for one may ask again.
-    fn lift(&mut self, site: Option<&Arc<str>>) {
-        if self.waiting_slots.is_empty() {
-            return;
-        }
-        for slot in site.and_then(|s| self.waiting_slots.remove(s)).into_iter().flatten() {
-            self.acts.push(Act::SchedulerControl(SchedulerControl::Lift { scope: Scope::Slot(slot) }));
-        }
-    }
-
-    /// Parsers lost these tickets: their incarnation is gone. The one that was running failed, the others'
-    /// callbacks are suspended ones, whose flushed parts stay.
-    pub(crate) fn lost_by_parser(&mut self, tags: &[Tag], fault: &CallbackFault, now: Instant) {
-        for tag in tags {
-            if self.tickets.get(&tag.ticket).is_some_and(|t| t.tag == *tag) {
-                let parsed = Parsed {
-                    tag: *tag,
-                    effects: Effects::default(),
-                    result: Err(fault.clone()),
-                    marks: Marks::default(),
-                    discarded: 0,
-                    unknown_step: false,
-                };
-                self.parsed(parsed, now);
-            }
-        }
-    }
-
-    /// The broker lost what it had in hand: every ask is made again, under a new epoch.
-    pub(crate) fn lost_by_broker(&mut self, now: Instant) {
-        let waiting: Vec<u64> = self.tickets.values().filter(|t| t.state == State::Leasing).map(|t| t.tag.ticket).collect();
-        for id in waiting {
-            if let Some(ticket) = self.tickets.get_mut(&id) {
-                ticket.tag.epoch += 1;
-            }
-            self.stats.inc("engine/reissued");
-            self.acquire(id, now);
-        }
-    }
 }
 
 fn robots_unavailable(why: &str) -> Fault {
@@ -647,6 +390,6 @@ fn robots_unavailable(why: &str) -> Fault {
     )
 }
 
-fn nothing() -> Attempt {
+pub(super) fn nothing() -> Attempt {
     Attempt { status: None, fault: None, sent_at: None, latency: Duration::ZERO, bytes: 0, charged: 0, retry_after: None }
 }

@@ -1,6 +1,6 @@
 //! The hub: every decision about the life of a request, as a plain struct.
 //!
-//! Facts and commands go in, acts come out; time is an argument. No actor, no clock, no I/O: a test can
+//! Facts and commands go in, [`Act`]s come out; time is an argument. No actor, no clock, no I/O: a test can
 //! drive any interleaving. The parts of its behaviour are in `flow` (leases, downloads, callbacks), `commit`
 //! (the commit order), `watch` (pulling, idleness, limits, stalls) and `shutdown`.
 
@@ -47,8 +47,6 @@ pub(crate) struct HubConfig {
     pub grace: Duration,
     /// `CLOSE_TIMEOUT`.
     pub close_timeout: Duration,
-    /// `DOWNLOAD_TIMEOUT`: an attempt may take so long, and its lease must live as long.
-    pub download_timeout: Duration,
     /// `STALL_WARN`.
     pub stall_warn: Duration,
     /// `PARSE_STALL`.
@@ -133,7 +131,13 @@ pub(crate) struct Hub {
     pub(super) start_failed: Option<String>,
     /// Parts of `start` that are kept and wait for room.
     pub(super) seeds_waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    /// Start requests the frontier has taken, those of earlier runs included.
+    pub(super) seeds_taken: u64,
+    /// `start` committed items: run again it would give them twice.
+    pub(super) start_gave_items: bool,
     pub(super) idle_made: u64,
+    /// Requests of the present `idle` that the frontier took and did not know.
+    pub(super) idle_stored: u64,
     /// Sites that refused, since when; and the slots that wait for them.
     pub(super) refused_since: HashMap<Arc<str>, Instant>,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
@@ -141,6 +145,10 @@ pub(crate) struct Hub {
     pub(super) holds: VecDeque<(Instant, u64)>,
     pub(super) reports_made: u64,
     pub(super) reports_done: u64,
+    /// Leases that are over as soon as the plane has this many reports, by their sites.
+    pub(super) ending: VecDeque<(u64, Arc<str>)>,
+    /// Leases to be released without a report, once the plane has those that were made under them.
+    pub(super) late: Vec<LeaseGuard>,
     pub(super) failures: Failures,
     pub(super) tally: Tally,
     pub(super) settled: Vec<RequestId>,
@@ -152,15 +160,13 @@ pub(crate) struct Hub {
     pub(super) blocked_by: Option<String>,
     pub(super) closed: Option<collector::message::Closed>,
     pub(super) reporter_says: Option<String>,
-    /// A request was settled since the last offer that found no room.
-    pub(super) frontier_shrank: bool,
-    /// The spider's last `idle` made nothing.
+    /// Offers without room to be tried again, since something has left the frontier.
+    pub(super) offers_to_try: usize,
+    /// The spider's last `idle` made nothing new.
     pub(super) idle_answered: bool,
     /// Reports that may wait for the control plane before nothing more is pulled.
     pub(super) report_limit: u64,
     pub(super) imbalances: Vec<String>,
-    /// Leases whose tickets are over and whose reports are still on their way.
-    pub(super) parting: Vec<LeaseGuard>,
     /// Items in groups that were given up before the collector answered.
     pub(super) unanswered_items: u64,
 }
@@ -169,6 +175,7 @@ impl Hub {
     pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
         let stats = config.context.stats().clone();
         // Four fifths of the queue: in a crawl no report is ever dropped.
+        let seeds_taken = config.start_cursor;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
         Self {
             config,
@@ -193,12 +200,17 @@ impl Hub {
             seeds_done: false,
             start_failed: None,
             seeds_waiting: Vec::new(),
+            seeds_taken,
+            start_gave_items: false,
             idle_made: 0,
+            idle_stored: 0,
             refused_since: HashMap::new(),
             waiting_slots: HashMap::new(),
             holds: VecDeque::new(),
             reports_made: 0,
             reports_done: 0,
+            ending: VecDeque::new(),
+            late: Vec::new(),
             failures: Failures::default(),
             tally: Tally::default(),
             settled: Vec::new(),
@@ -209,11 +221,10 @@ impl Hub {
             blocked_by: None,
             closed: None,
             reporter_says: None,
-            frontier_shrank: false,
+            offers_to_try: 0,
             idle_answered: false,
             report_limit,
             imbalances: Vec::new(),
-            parting: Vec::new(),
             unanswered_items: 0,
         }
     }
@@ -311,7 +322,9 @@ impl Hub {
     /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
     pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
         let mut ticket = self.tickets.remove(&ticket)?;
-        self.part_with(ticket.lease.take());
+        if let Some(guard) = ticket.lease.take() {
+            self.release(guard);
+        }
         self.counted(ticket.state, -1);
         Some(ticket)
     }
@@ -328,16 +341,6 @@ impl Hub {
     fn counted(&mut self, state: State, by: isize) {
         if let Some(count) = self.by_state.get_mut(state as usize) {
             *count = count.saturating_add_signed(by);
-        }
-    }
-
-    /// Releases a lease, once the plane has every report that was made under it: a release that overtakes a
-    /// report would have it refused.
-    pub(super) fn part_with(&mut self, lease: Option<LeaseGuard>) {
-        if let Some(guard) = lease
-            && guard.waits_for_report(self.reports_done)
-        {
-            self.parting.push(guard);
         }
     }
 
@@ -363,11 +366,11 @@ impl Hub {
             reporter::message::Fact::Handed(n) => {
                 self.reports_done += n;
                 self.reporter_says = None;
-                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
+                self.reports_taken();
             }
             reporter::message::Fact::Rejected(rejected) => {
                 self.reports_done += 1;
-                self.parting.retain(|guard| guard.waits_for_report(self.reports_done));
+                self.reports_taken();
                 tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
             }
             reporter::message::Fact::Delayed { queued, why } => {

@@ -5,9 +5,11 @@
 //! never awaits in a handler.
 
 mod act;
+mod callback;
 mod commit;
 mod flow;
 pub mod hub;
+mod lease;
 pub mod message;
 mod outbox;
 mod record;
@@ -158,8 +160,8 @@ impl Engine {
             name => {
                 let index = name.strip_prefix("parser-").and_then(|n| n.parse::<usize>().ok());
                 if let (Some(parser), How::Panicked(text)) = (index.and_then(|i| self.peers.parsers.get(i)), &died.how) {
-                    let lost = parser.pulse.take();
-                    self.hub.lost_by_parser(&lost, &CallbackFault::Panic(text.clone()), now);
+                    let (last, others) = parser.pulse.take();
+                    self.hub.lost_by_parser(last, &CallbackFault::Panic(text.clone()), &others, now);
                 }
             }
         }
@@ -179,9 +181,9 @@ impl Engine {
                 ticket = tag.ticket,
                 "a callback holds its thread; the thread is abandoned"
             );
-            let lost = parser.pulse.take();
+            let (last, others) = parser.pulse.take();
             if (parser.replace)() {
-                self.hub.lost_by_parser(&lost, &CallbackFault::Stalled, now);
+                self.hub.lost_by_parser(last, &CallbackFault::Stalled, &others, now);
             } else {
                 self.hub.control(Control::Stop(StopReason::Internal("no thread for a new parser".to_owned())), now);
             }

@@ -13,6 +13,7 @@ use super::hub::Hub;
 use super::message::{Ended, StopReason};
 use super::ticket::{Kind, State};
 use crate::api::failure::{FailureKind, Fault};
+use crate::collector::message::Control as CollectorControl;
 use crate::downloader::message::{Attempt, Control as DownloaderControl};
 use crate::parser::message::Marks;
 use crate::reporter::message::Control as ReporterControl;
@@ -20,6 +21,9 @@ use crate::scheduler::message::Control as SchedulerControl;
 
 /// How long a cancelled step may take to answer before it is given up.
 const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// The collector answers this long after its limit at the latest.
+const COLLECTOR_ANSWERS: Duration = Duration::from_millis(700);
 
 /// Where the job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +221,13 @@ impl Hub {
                 self.stats.set("finish_reason", reason.as_str());
                 self.finish_stats(now);
                 self.acts.push(Act::Parsers(ParserCommand::Closed { reason, stats: self.stats.snapshot() }));
+                // Whatever came before, records get the time to be put away properly.
+                if let Phase::Stopping(stopping) = &mut self.phase {
+                    stopping.deadline = stopping.deadline.max(now + LAST_WORD);
+                    let left = stopping.deadline.duration_since(now).min(limit);
+                    let within = left.saturating_sub(COLLECTOR_ANSWERS);
+                    self.acts.push(Act::CollectorControl(CollectorControl::CloseWithin(within)));
+                }
                 self.close_collector();
                 self.arm(step, limit, now);
             }
@@ -246,7 +257,7 @@ impl Hub {
                 self.stats.set("reporter/lost", missing);
                 self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
                 self.reports_done = self.reports_made;
-                self.parting.clear();
+                self.reports_taken();
             }
             Step::Books => self.answered_seq = self.pull_seq,
             Step::Delivery => {
@@ -313,7 +324,7 @@ impl Hub {
         }
         let reason = stopping.reason;
         let unreachable = reason == StopReason::Finished
-            && self.books.handled == 0
+            && self.tally.pages == 0
             && self.tally.failed > 0
             && self.tally.failed == self.tally.unreachable;
         let mut code = exit_code(&reason);
@@ -371,7 +382,8 @@ impl Hub {
         self.stats.set_float("elapsed_time_seconds", took);
         let per_minute = |n: u64| if took >= 1.0 { n as f64 * 60.0 / took } else { f64::NAN };
         self.stats.set_float("items_per_minute", per_minute(self.tally.kept));
-        self.stats.set_float("responses_per_minute", per_minute(self.tally.pages));
+        let received = u64::try_from(self.stats.count("response_received_count")).unwrap_or(0);
+        self.stats.set_float("responses_per_minute", per_minute(received));
         self.stats.set("engine/window_bytes_max", self.bytes.peak());
         self.stats.set("engine/leases", self.tally.leased);
         for (key, value) in [

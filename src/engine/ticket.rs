@@ -33,10 +33,10 @@ pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
 pub(crate) struct LeaseGuard {
     grant: Option<Grant>,
     releaser: Releaser,
-    /// The last report made under it: the lease may not be released before the plane has that.
-    last_report: Option<u64>,
+    /// The last report made under it: the plane must have that before the lease ends.
+    pub(crate) reported: u64,
     /// Whether the broker renews it.
-    renewed: bool,
+    pub(crate) renewed: bool,
 }
 
 /// Hashes a rising number: numbers of one run are as good as random after one multiplication.
@@ -150,31 +150,11 @@ pub(crate) enum Then {
 
 impl LeaseGuard {
     pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser, last_report: None, renewed: false }
+        Self { grant: Some(grant), releaser, reported: 0, renewed: false }
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {
         self.grant.as_ref()
-    }
-
-    /// Notes a report that does not end the lease.
-    pub(crate) fn reported(&mut self, report: u64) {
-        self.last_report = Some(report);
-    }
-
-    /// Notes that the broker renews it.
-    pub(crate) fn renew(&mut self) {
-        self.renewed = true;
-    }
-
-    /// Whether the broker renews it.
-    pub(crate) fn is_renewed(&self) -> bool {
-        self.renewed
-    }
-
-    /// Whether the plane may not have every report of this lease yet, `done` being in its hands.
-    pub(crate) fn waits_for_report(&self, done: u64) -> bool {
-        self.last_report.is_some_and(|last| last > done)
     }
 
     /// A releasing report ends the lease: the guard no longer does.

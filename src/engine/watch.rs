@@ -18,23 +18,21 @@ impl Hub {
         if !self.phase.pulls() {
             return;
         }
-        let upto = self.received + self.room() as u64;
+        let room = if self.bytes.has_room() && self.reporter_has_room() {
+            // A ticket that waits for its lease holds no window: only what is past it counts there.
+            let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
+            let window = self.config.window_requests.saturating_sub(windowed);
+            let downloads = self.config.concurrent.saturating_sub(self.downloading());
+            let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
+            window.min(downloads).min(asks)
+        } else {
+            0
+        };
+        let upto = self.received + room as u64;
         if upto != self.granted || self.wants_fresh_books() {
             self.granted = upto;
             self.send_pull();
         }
-    }
-
-    fn room(&self) -> usize {
-        if !self.bytes.has_room() || !self.reporter_has_room() {
-            return 0;
-        }
-        // A ticket that waits for its lease holds no window: only what is past it counts there.
-        let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
-        let window = self.config.window_requests.saturating_sub(windowed);
-        let downloads = self.config.concurrent.saturating_sub(self.downloading());
-        let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
-        window.min(downloads).min(asks)
     }
 
     /// Asks for the books without granting more.
@@ -44,15 +42,9 @@ impl Hub {
         self.acts.push(Act::Scheduler(Order::Pull { seq: self.pull_seq, upto: self.granted }));
     }
 
-    /// Whether nothing moves by itself and the numbers of the frontier are not the latest.
+    /// Whether nothing is in flight and the numbers of the frontier are not the latest.
     fn wants_fresh_books(&self) -> bool {
-        self.books_stale && self.tickets.len() == self.waiting_for_room()
-    }
-
-    /// Tickets that go on only when the frontier has room: blocked themselves, or behind those in a parser's queue.
-    fn waiting_for_room(&self) -> usize {
-        let seeds = if self.books.pending >= self.config.seeds_wait_at { self.seeds_waiting.len() } else { 0 };
-        if self.blocked.is_empty() { 0 } else { self.blocked.len() + self.unparsed + seeds }
+        self.tickets.is_empty() && self.books_stale
     }
 
     pub(super) fn books_are_fresh(&self) -> bool {
@@ -79,6 +71,7 @@ impl Hub {
             self.finish(now);
             return;
         }
+        self.idle_stored = 0;
         let tag = self.open(Kind::Idle, State::Parsing, now);
         self.acts.push(Act::Parser(Some(0), ParserOrder::Signal(Lifecycle::Idle)));
         self.acts.push(Act::Parser(Some(0), ParserOrder::Idle { tag, made: self.idle_made }));
@@ -135,7 +128,10 @@ impl Hub {
     }
 
     fn check_stall(&mut self, now: Instant) {
-        if self.frontier_is_stuck() {
+        let all_blocked = self.all_wait_for_the_frontier();
+        if all_blocked && !self.books_are_fresh() {
+            self.send_pull();
+        } else if all_blocked && self.has_no_room_for_others() {
             let message = "every callback waits for room in the frontier (FRONTIER_MAX_BYTES) and nothing else can go on; raise it or let the spider follow fewer links";
             self.stop(StopReason::FrontierFull(message.to_owned()), now);
             return;
@@ -174,16 +170,20 @@ impl Hub {
         if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
     }
 
-    /// Every ticket waits for room in a full frontier, and no other can be pulled: nothing will ever free it.
-    fn frontier_is_stuck(&self) -> bool {
-        let all = self.tickets.len();
+    /// Every ticket waits for room in a full frontier, and each was tried since something last left it.
+    fn all_wait_for_the_frontier(&self) -> bool {
+        // `start` waits for the frontier to be low: that will not come either.
+        let start = usize::from(!self.seeds_done && !self.seeds_waiting.is_empty());
         self.phase.pulls()
             && !self.blocked.is_empty()
             && self.offers.is_empty()
-            && self.books_are_fresh()
-            && all == self.waiting_for_room()
-            && self.reporter_has_room()
-            && (self.room() == 0 || all as u64 >= self.books.pending)
+            && self.offers_to_try == 0
+            && self.tickets.len() == self.blocked.len() + self.unparsed + start
+    }
+
+    /// No request is queued that could still go.
+    fn has_no_room_for_others(&self) -> bool {
+        self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
     }
 
     /// An actor was restarted or replaced.

@@ -1,8 +1,9 @@
 //! The window: how many requests and how many body bytes may be in flight.
 //!
 //! Requests are counted by the engine; bytes are charged by the network threads, chunk by chunk. With no
-//! room left every download pauses except the oldest, which may go on: so one always ends, and the bound is
-//! the window plus one `DOWNLOAD_MAXSIZE`.
+//! room left every download pauses except the oldest, which may go on: so one always ends. The next goes over
+//! the limit when that one's callback is over, or waits in a commit, which may hang on other requests. The
+//! bound is the window plus one `DOWNLOAD_MAXSIZE`, and what callbacks in a commit hold.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +20,15 @@ pub(crate) struct Bytes {
     limit: usize,
     used: AtomicUsize,
     peak: AtomicUsize,
-    active: Mutex<BTreeSet<u64>>,
+    active: Mutex<Active>,
     freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Active {
+    reading: BTreeSet<u64>,
+    /// Whose bytes are over the limit.
+    over: Option<u64>,
 }
 
 /// One download's share of the window. Dropping it frees the share.
@@ -45,7 +53,7 @@ impl Bytes {
 
     /// Opens the share of a download; tickets rise, so the lowest open one is the oldest.
     pub(crate) fn share(self: &Arc<Self>, ticket: u64) -> Arc<Share> {
-        self.active().insert(ticket);
+        self.active().reading.insert(ticket);
         Arc::new(Share { bytes: self.clone(), ticket, charged: AtomicUsize::new(0), reading: true.into() })
     }
 
@@ -84,11 +92,17 @@ impl Bytes {
         self.freed.notify_waiters();
     }
 
-    fn is_oldest(&self, ticket: u64) -> bool {
-        self.active().first() == Some(&ticket)
+    /// Whether a download may go over the limit: the oldest, one at a time.
+    fn may_pass(&self, ticket: u64) -> bool {
+        let mut active = self.active();
+        let passes = active.reading.first() == Some(&ticket) && active.over.is_none_or(|over| over == ticket);
+        if passes {
+            active.over = Some(ticket);
+        }
+        passes
     }
 
-    fn active(&self) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
+    fn active(&self) -> std::sync::MutexGuard<'_, Active> {
         // Nothing panics while the lock is held; a poisoned set is still whole.
         self.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,7 +112,17 @@ impl Share {
     /// The download is over: its bytes stay charged, another one is now the oldest.
     pub(crate) fn read(&self) {
         if self.reading.swap(false, Ordering::AcqRel) {
-            self.bytes.active().remove(&self.ticket);
+            self.bytes.active().reading.remove(&self.ticket);
+            self.bytes.freed.notify_waiters();
+        }
+    }
+
+    /// Its callback waits for other requests: another download may go over the limit meanwhile.
+    pub(crate) fn give_way(&self) {
+        let mut active = self.bytes.active();
+        if active.over == Some(self.ticket) {
+            active.over = None;
+            drop(active);
             self.bytes.freed.notify_waiters();
         }
     }
@@ -118,7 +142,7 @@ impl Meter for Share {
                 if self.try_charge(bytes) {
                     return;
                 }
-                if self.bytes.is_oldest(self.ticket) {
+                if self.bytes.may_pass(self.ticket) {
                     self.bytes.take(bytes);
                     self.note(bytes);
                     return;
@@ -140,6 +164,7 @@ impl Meter for Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.read();
+        self.give_way();
         self.bytes.free(self.charged.load(Ordering::Relaxed));
     }
 }
@@ -165,7 +190,10 @@ mod tests {
             assert_eq!(bytes.used(), 600);
             assert!(tokio::time::timeout(Duration::from_secs(9), young.charge(1)).await.is_err());
             old.read();
+            assert!(tokio::time::timeout(Duration::from_secs(9), young.charge(1)).await.is_err(), "one at a time goes over");
+            old.give_way();
             young.charge(1).await;
+            assert_eq!(bytes.used(), 601);
             drop(old);
             assert_eq!(bytes.used(), 41);
             drop(young);
@@ -208,13 +236,15 @@ mod tests {
                     continue;
                 }
                 let share = shares.entry(ticket).or_insert_with(|| bytes.share(ticket)).clone();
-                if !share.try_charge(size) && bytes.is_oldest(ticket) {
+                if !share.try_charge(size) && bytes.may_pass(ticket) {
                     bytes.take(size);
                     share.note(size);
                 }
                 let oldest = shares.values().next().map_or(0, |s| s.charged.load(Ordering::Relaxed));
                 let rest: usize = shares.values().skip(1).map(|s| s.charged.load(Ordering::Relaxed)).sum();
                 prop_assert_eq!(bytes.used(), oldest + rest);
+                let most = shares.values().map(|s| s.charged.load(Ordering::Relaxed)).max().unwrap_or(0);
+                prop_assert!(bytes.used() <= 100 + most, "{} with {most} of one", bytes.used());
             }
             drop(shares);
             prop_assert_eq!(bytes.used(), 0);

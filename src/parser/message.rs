@@ -128,6 +128,8 @@ pub enum CallbackFault {
     TimedOut,
     /// It did not let go of its thread for `PARSE_STALL`.
     Stalled,
+    /// It did nothing wrong: its parser ended under it.
+    Lost,
     /// The job stopped.
     Cancelled,
 }
@@ -141,6 +143,7 @@ impl CallbackFault {
             Self::Panic(_) => "Panic",
             Self::TimedOut => "CallbackTimeout",
             Self::Stalled => "CallbackStalled",
+            Self::Lost => "CallbackLost",
             Self::Cancelled => "Cancelled",
         }
     }

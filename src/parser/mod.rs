@@ -329,6 +329,9 @@ pub(crate) fn fault_text(fault: &CallbackFault, limits: (Duration, Duration)) ->
         CallbackFault::Stalled => {
             format!("held its thread for {} s without an await (PARSE_STALL); it was abandoned", limits.1.as_secs_f64())
         }
+        CallbackFault::Lost => {
+            "its parser was replaced because of another callback; what it had committed before stays, the rest is lost".to_owned()
+        }
         CallbackFault::Cancelled => "the job stopped".to_owned(),
     }
 }

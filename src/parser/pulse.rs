@@ -55,12 +55,15 @@ impl Pulse {
         Some((self.origin.elapsed().saturating_sub(Duration::from_micros(entered)), polled))
     }
 
-    /// Takes what was begun and not answered: the incarnation that had it is gone.
-    pub(crate) fn take(&self) -> Vec<Tag> {
+    /// Takes what was begun and not answered: the incarnation that had it is gone. The first is the one whose
+    /// callback ran last; the others were suspended, or over and not told yet.
+    pub(crate) fn take(&self) -> (Option<Tag>, Vec<Tag>) {
         self.entered.store(0, Ordering::Release);
         let mut state = self.lock();
-        state.polled = None;
-        state.begun.drain().collect()
+        let polled = state.polled.take().filter(|tag| state.begun.remove(tag));
+        let mut others: Vec<Tag> = state.begun.drain().collect();
+        others.sort_unstable();
+        (polled, others)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -290,7 +290,6 @@ fn hub_config(
         lease_give_up: settings.lease_give_up,
         grace: settings.grace,
         close_timeout: settings.close_timeout,
-        download_timeout: settings.download_timeout,
         stall_warn: settings.stall_warn,
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,

@@ -65,11 +65,9 @@ impl Counters {
         }
     }
 
-    /// A robots.txt request, which never waits in the queue.
+    /// A robots.txt request. It passes the queue, so that the queue's counters leave it out, as Scrapy's do.
     pub(crate) fn robots_request(&self) {
         self.stats.inc("robotstxt/request_count");
-        self.enqueued(1);
-        self.dequeued(1);
     }
 
     pub(crate) fn forbidden(&self) {

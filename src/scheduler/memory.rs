@@ -25,6 +25,9 @@ const SLOT_BYTES: usize = size_of::<Line>() + size_of::<SlotKey>() + 64;
 /// Bytes of a queued job beside itself: its place in a line, which may be half empty.
 const PLACE_BYTES: usize = 2 * size_of::<line::Aged>();
 
+/// Bytes of a child that is remembered with its parent: a table of few is up to a quarter full only.
+const CHILD_BYTES: usize = KEY_BYTES * 4;
+
 /// A frontier in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
@@ -88,12 +91,15 @@ impl MemoryStore {
 
     /// Fails when these jobs, as far as they are new, have no room.
     fn check_room(&self, jobs: &[Job]) -> Result<(), StoreError> {
-        let all: usize = jobs.iter().map(bytes_of).sum();
+        // What is queued of a parent that is out is remembered with it.
+        let child = |job: &Job| if job.parent.is_some_and(|p| self.out.contains_key(&p.0)) { CHILD_BYTES } else { 0 };
+        let all: usize = jobs.iter().map(|job| bytes_of(job) + child(job)).sum();
         if self.weight().saturating_add(all).saturating_add(self.growth(jobs.len())) <= self.bound {
             return Ok(());
         }
         // Most of a batch is usually known; what counts is the rest.
-        let new: Vec<usize> = jobs.iter().filter(|job| self.find(job) == Found::New).map(bytes_of).collect();
+        let found_new = jobs.iter().filter(|job| self.find(job) == Found::New);
+        let new: Vec<usize> = found_new.map(|job| bytes_of(job) + child(job)).collect();
         let held = self.weight();
         if !new.is_empty() && held + new.iter().sum::<usize>() + self.growth(new.len()) > self.bound {
             return Err(StoreError::Full { held, bound: self.bound });
@@ -204,12 +210,11 @@ impl Store for MemoryStore {
     }
 
     fn weight(&self) -> usize {
-        // A table of few children is up to a quarter full only.
         self.job_bytes
             + table_bytes(self.seen.capacity())
             + self.lines.capacity() * SLOT_BYTES
             + self.out.capacity() * (KEY_BYTES + size_of::<Out>())
-            + self.child_count * KEY_BYTES * 4
+            + self.child_count * CHILD_BYTES
     }
 
     fn medium(&self) -> Medium {

@@ -135,7 +135,6 @@ impl World {
             lease_give_up: Duration::from_secs(1800),
             grace: Duration::from_secs(10),
             close_timeout: Duration::from_secs(12),
-            download_timeout: Duration::from_secs(180),
             stall_warn: Duration::from_secs(30),
             parse_stall: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(60),
@@ -265,7 +264,8 @@ impl World {
             }
             _ => true,
         });
-        self.hub.lost_by_parser(&lost, &CallbackFault::Stalled, self.now);
+        let (last, others) = lost.split_first().map_or((None, &[][..]), |(last, others)| (Some(*last), others));
+        self.hub.lost_by_parser(last, &CallbackFault::Stalled, others, self.now);
         self.turn();
     }
 

@@ -1,0 +1,231 @@
+//! What stands in for the outside: the wire, the control plane, the sink, each with everything noted.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::script::Notes;
+use crate::api::failure::Fault;
+use crate::collector::batch::Batch;
+use crate::courier::{Delivery as Arrived, MemorySink, SinkError, Webhook};
+use crate::downloader::transport::{Meter, Outgoing, Reply, Transport};
+use crate::plane::embedded::Embedded;
+use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind, Rejected, Report};
+use crate::scheduler::job::{Books, Job, Outcome as End, RequestId, SlotKey};
+use crate::scheduler::store::{Medium, Offered, Pulled, Store, StoreError};
+use crate::testkit::transport::ScriptedTransport;
+
+/// What the plane does with an ask.
+pub(super) enum Judged {
+    Grant,
+    GrantAfter(Duration),
+    Refuse(RefusalKind, Option<Duration>),
+    Panic,
+}
+
+pub(super) type Judge = Box<dyn FnMut(&Ask, Duration) -> Judged + Send>;
+
+/// The wire: notes when and what, and how much at once.
+pub(super) struct Wire {
+    pub(super) inner: ScriptedTransport,
+    pub(super) notes: Arc<Notes>,
+    pub(super) now: AtomicUsize,
+    pub(super) most: AtomicUsize,
+    /// The next look for idle clients panics.
+    pub(super) tidy_panics: AtomicBool,
+}
+
+struct OnWire<'a>(&'a AtomicUsize);
+
+impl Drop for OnWire<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Wire {
+    pub(super) fn asked(&self) -> usize {
+        self.inner.asked().len()
+    }
+}
+
+impl Transport for Wire {
+    fn exchange<'a>(&'a self, outgoing: Outgoing, meter: &'a dyn Meter) -> BoxFuture<'a, Result<Reply, Fault>> {
+        self.notes.add(format!("{} {}", outgoing.method, outgoing.url));
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        Box::pin(async move {
+            let _on = OnWire(&self.now);
+            self.inner.exchange(outgoing, meter).await
+        })
+    }
+
+    fn tidy(&self) {
+        assert!(!self.tidy_panics.swap(false, Ordering::SeqCst), "a scripted panic of the downloader");
+    }
+}
+
+/// The embedded plane behind a judge, with everything noted.
+pub(super) struct Plane {
+    pub(super) inner: Embedded,
+    pub(super) judge: Mutex<Judge>,
+    pub(super) notes: Arc<Notes>,
+    pub(super) reports: Mutex<Vec<(Duration, Report)>>,
+    pub(super) releases: Mutex<Vec<LeaseId>>,
+    pub(super) renew_fails: bool,
+    /// The next call with reports panics.
+    pub(super) report_panics: AtomicBool,
+    pub(super) granted: Mutex<Vec<(Duration, LeaseId, Ask)>>,
+}
+
+impl ControlPlane for Plane {
+    fn acquire(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Refusal>> {
+        let now = self.notes.now();
+        self.notes.add(format!("ask {} {}", ask.site, ask.path));
+        let judged = (self.judge.lock().unwrap_or_else(PoisonError::into_inner))(&ask, now);
+        Box::pin(async move {
+            match judged {
+                Judged::Grant => {}
+                Judged::GrantAfter(time) => tokio::time::sleep(time).await,
+                Judged::Refuse(why, retry_after) => {
+                    return Err(Refusal { why, retry_after, message: format!("scripted {}", why.name()) });
+                }
+                Judged::Panic => panic!("a scripted panic of the plane"),
+            }
+            let grant = self.inner.acquire(ask.clone()).await?;
+            self.granted.lock().unwrap().push((self.notes.now(), grant.lease.clone(), ask));
+            Ok(grant)
+        })
+    }
+
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>> {
+        assert!(!self.report_panics.swap(false, Ordering::SeqCst), "a scripted panic of the plane");
+        let now = self.notes.now();
+        for report in &reports {
+            self.notes.add(format!("report {} release={} marks={:?}", report.path, report.release, report.markers));
+        }
+        self.reports.lock().unwrap().extend(reports.iter().map(|r| (now, r.clone())));
+        self.inner.report(reports)
+    }
+
+    fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {
+        self.notes.add("release");
+        self.releases.lock().unwrap().push(lease.clone());
+        self.inner.release(lease)
+    }
+
+    fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Instant, PlaneError>> {
+        if self.renew_fails {
+            return Box::pin(std::future::ready(Err(PlaneError::NoLease(lease.0.to_string()))));
+        }
+        self.inner.renew(lease)
+    }
+
+    fn ledger(&self) -> Option<PlaneLedger> {
+        self.inner.ledger()
+    }
+}
+
+/// The sink behind a door, which a test can close without stopping the only thread.
+pub(super) struct Gate {
+    pub(super) inner: MemorySink,
+    pub(super) open: Arc<AtomicBool>,
+    pub(super) fault: Box<dyn FnMut(u64) -> Option<SinkError> + Send>,
+    pub(super) calls: u64,
+}
+
+impl Webhook for Gate {
+    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
+        if !self.open.load(Ordering::SeqCst) {
+            return Err(SinkError::Retry { after: Some(Duration::from_secs(1)), why: "the door is closed".to_owned() });
+        }
+        self.calls += 1;
+        match (self.fault)(self.calls) {
+            Some(error) => Err(error),
+            None => self.inner.deliver(batch),
+        }
+    }
+}
+
+/// A store that remembers how much it ever held.
+pub(super) struct Weighed<S> {
+    pub(super) inner: S,
+    pub(super) most: Arc<Most>,
+}
+
+/// The most a store ever held.
+#[derive(Default)]
+pub(super) struct Most {
+    pub(super) bytes: AtomicUsize,
+    pub(super) pending: AtomicUsize,
+    /// Any use of the store panics.
+    pub(super) broken: AtomicBool,
+}
+
+impl<S: Store> Weighed<S> {
+    fn weigh(&self) {
+        assert!(!self.most.broken.load(Ordering::SeqCst), "a scripted panic of the store");
+        self.most.bytes.fetch_max(self.inner.weight(), Ordering::SeqCst);
+        self.most.pending.fetch_max(usize::try_from(self.inner.books().pending).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl<S: Store> Store for Weighed<S> {
+    fn offer(&mut self, jobs: &mut Vec<Job>) -> Result<Offered, StoreError> {
+        let done = self.inner.offer(jobs);
+        self.weigh();
+        done
+    }
+
+    fn admit(&mut self, job: &Job) -> Result<(), StoreError> {
+        self.inner.admit(job)
+    }
+
+    fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError> {
+        self.weigh();
+        self.inner.pull(slot, now)
+    }
+
+    fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError> {
+        self.inner.put_back(job, not_before)
+    }
+
+    fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
+        self.inner.mark_seen(key)
+    }
+
+    fn settle(&mut self, id: RequestId, outcome: End) -> Result<bool, StoreError> {
+        self.inner.settle(id, outcome)
+    }
+
+    fn books(&self) -> Books {
+        self.inner.books()
+    }
+
+    fn slots(&self) -> Vec<(SlotKey, Duration)> {
+        self.inner.slots()
+    }
+
+    fn weight(&self) -> usize {
+        self.inner.weight()
+    }
+
+    fn medium(&self) -> Medium {
+        self.inner.medium()
+    }
+
+    fn start_cursor(&self) -> u64 {
+        self.inner.start_cursor()
+    }
+
+    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
+        self.inner.advance_start(to)
+    }
+
+    fn recover(&mut self) -> Result<u64, StoreError> {
+        self.inner.recover()
+    }
+}

@@ -1,0 +1,152 @@
+//! Refusals: a request that gets no lease waits, and nobody else does; what will never get one fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fakes::Judged;
+use super::script::{follow, item};
+use super::stand::{Outcome, Stand};
+use super::{MILLI, SECOND};
+use crate::plane::RefusalKind;
+use crate::plane::embedded::roster::{Identity, Roster, Site};
+use crate::settings::LeaseRule;
+use crate::testkit::transport::Answer;
+
+/// Ten pages on each of two hosts; a.test is refused until the plane relents.
+fn two_hosts(why: RefusalKind, hint: bool, until: Duration) -> Outcome {
+    let pages = (0..10).flat_map(|n| [follow(&format!("http://a.test/{n}")), follow(&format!("http://b.test/{n}"))]);
+    Stand::new()
+        .start(pages)
+        .judge(
+            move |ask, now| {
+                if &*ask.site == "a.test" && now < until { Judged::Refuse(why, hint.then(|| until - now)) } else { Judged::Grant }
+            },
+        )
+        .run()
+}
+
+#[test]
+fn a_refused_host_waits_alone_and_a_refusal_is_no_attempt() {
+    for why in [RefusalKind::NoIdentity, RefusalKind::NoProxy, RefusalKind::CircuitOpen, RefusalKind::SitePaused] {
+        let done = two_hosts(why, true, 5 * SECOND);
+        done.assert_whole();
+        let (a, b) = (done.times("GET http://a.test"), done.times("GET http://b.test"));
+        assert_eq!((a.len(), b.len()), (10, 10), "{why:?}");
+        assert!(b.iter().all(|at| *at < 50 * MILLI), "{why:?}: {b:?}");
+        assert!(a[0] >= 5 * SECOND && a[0] < 5 * SECOND + 50 * MILLI, "{why:?}: {a:?}");
+        assert!(a[9] < 6 * SECOND, "{why:?}: {a:?}");
+        assert_eq!(done.count("retry/count"), 0);
+        assert_eq!(done.ended.books.handled, 20);
+        assert!(done.records.iter().all(|record| record["success"] == true));
+        // The gate holds the others without asking.
+        let asks = done.times("ask a.test").iter().filter(|at| **at < 5 * SECOND).count();
+        assert!(asks <= 10, "{why:?}: {asks} asks while it is refused");
+    }
+}
+
+#[test]
+fn without_a_hint_the_plane_is_asked_again_at_growing_intervals() {
+    for why in [RefusalKind::NoIdentity, RefusalKind::SitePaused] {
+        let done = two_hosts(why, false, 20 * SECOND);
+        done.assert_whole();
+        let b = done.times("GET http://b.test");
+        assert!(b.iter().all(|at| *at < 50 * MILLI), "{why:?}: {b:?}");
+        let asks = done.times("ask a.test").iter().filter(|at| **at < 20 * SECOND).count();
+        assert!((3..60).contains(&asks), "{why:?}: {asks} asks in 20 s");
+        assert_eq!(done.times("GET http://a.test").len(), 10);
+    }
+}
+
+#[test]
+fn a_limit_of_the_whole_plane_holds_everyone_and_then_everyone_goes() {
+    let pages = (0..10).flat_map(|n| [follow(&format!("http://a.test/{n}")), follow(&format!("http://b.test/{n}"))]);
+    let done =
+        Stand::new()
+            .start(pages)
+            .judge(|_, now| {
+                if now < 3 * SECOND { Judged::Refuse(RefusalKind::RateLimited, Some(3 * SECOND - now)) } else { Judged::Grant }
+            })
+            .run();
+    done.assert_whole();
+    let times = done.times("GET");
+    assert!(times[0] >= 3 * SECOND && times[19] < 5 * SECOND, "{times:?}");
+}
+
+#[test]
+fn a_site_without_any_grant_is_given_up_with_its_reason() {
+    let done =
+        Stand::new()
+            .start((0..5).map(|n| follow(&format!("http://a.test/{n}"))).chain([follow("http://b.test/")]))
+            .with(|s| s.lease_give_up = 60 * SECOND)
+            .judge(|ask, _| {
+                if &*ask.site == "a.test" { Judged::Refuse(RefusalKind::NoIdentity, Some(10 * SECOND)) } else { Judged::Grant }
+            })
+            .run();
+    done.assert_whole();
+    assert_eq!(done.times("GET http://a.test").len(), 0);
+    let failed = done.said("failed lease_unavailable - http://a.test");
+    assert_eq!(failed.len(), 5, "{:?}", done.lines);
+    assert!(failed.iter().all(|line| line.ends_with("x0")));
+    let given_up = done.times("failed lease_unavailable");
+    assert!(given_up[0] >= 60 * SECOND && given_up[4] < 75 * SECOND, "{given_up:?}");
+    assert!(done.records.iter().any(|r| r["error"].as_str().is_some_and(|e| e.contains("LEASE_GIVE_UP"))), "{:?}", done.records);
+    assert_eq!((done.ended.books.failed, done.ended.books.handled), (5, 1));
+}
+
+#[test]
+fn a_node_or_site_the_plane_does_not_know_stops_the_job_with_exit_3() {
+    for (why, reason) in [
+        (RefusalKind::Unauthorized, "control_plane_unauthorized"),
+        (RefusalKind::SiteUnknown, "control_plane_misconfigured"),
+        (RefusalKind::ClientUnknown, "control_plane_misconfigured"),
+    ] {
+        let done = Stand::new()
+            .start((0..200).map(|n| follow(&format!("http://a.test/{n}"))))
+            .judge(move |_, _| Judged::Refuse(why, None))
+            .run();
+        done.assert_sound();
+        assert_eq!((done.ended.reason.as_str(), done.ended.code), (reason, 3));
+        assert!(done.ended.note.is_some_and(|note| note.contains(why.name())));
+        assert_eq!(done.asked.len(), 0);
+        assert!(done.took < 2 * SECOND, "{:?}", done.took);
+        let books = done.ended.books;
+        assert!(books.pending > 0 && books.failed < 20, "what was not asked for stays pending: {books:?}");
+    }
+}
+
+#[test]
+fn one_request_the_plane_will_never_grant_fails_alone() {
+    let done = Stand::new()
+        .start([follow("http://a.test/bad"), follow("http://a.test/good")])
+        .judge(|ask, _| if ask.path == "/bad" { Judged::Refuse(RefusalKind::Invalid, None) } else { Judged::Grant })
+        .run();
+    done.assert_whole();
+    assert_eq!(done.said("failed"), ["failed lease_refused - http://a.test/bad x0"]);
+    assert_eq!(done.ended.books.handled, 1);
+}
+
+#[test]
+fn an_identity_that_comes_back_is_used_at_once() {
+    let mut stand =
+        Stand::new().start((0..8).map(|n| follow(&format!("http://a.test/{n}")))).page("http://a.test/0", [item("0")]);
+    for n in 0..8 {
+        stand = stand.answers(&format!("http://a.test/{n}"), [Answer::html("ok").after(SECOND)]);
+    }
+    stand.roster = Some(Roster { sites: vec![Site::new("shop", vec![Identity::new("one")])], proxies: Vec::new() });
+    stand.leases = vec![LeaseRule {
+        domains: vec!["a.test".to_owned()],
+        site: "shop".to_owned(),
+        client: "web".to_owned(),
+        endpoint_group: String::new(),
+        session_key: String::new(),
+    }];
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!(done.most_at_once, 1);
+    let times = done.times("GET");
+    assert_eq!(times.len(), 8);
+    // A report waits for others for REPORT_FLUSH (200 ms) before the plane hears that the lease is over.
+    assert!(times[7] < 7 * SECOND + 8 * 400 * MILLI, "{times:?}");
+    let names: Vec<Arc<str>> = done.granted.iter().map(|(_, _, ask)| ask.site.clone()).collect();
+    assert!(names.iter().all(|name| &**name == "shop"));
+}
