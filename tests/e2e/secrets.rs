@@ -10,7 +10,11 @@ const CANARIES: [&str; 5] = ["canary-header", "canary-cookie", "canary-query", "
 fn no_part_of_an_identity_is_left_anywhere() {
     let server = Server::start(|asked| match asked.path() {
         "/moved" => Answer::moved("/target"),
-        "/repeats" => Answer::moved(format!("/target?seen={}", asked.target.len())),
+        // As many sites do: the query goes with the visitor.
+        "/repeats" => Answer::moved(asked.target.replace("/repeats", "/target")),
+        "/big" => Answer::html("x".repeat(100_000)),
+        "/hang" => Answer::Silence(std::time::Duration::from_secs(10)),
+        "/noise" => Answer::Raw(b"not HTTP\r\n\r\n".to_vec()),
         "/fails" => Answer::status(500),
         "/short" => Answer::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nx".to_vec()),
         "/reset" => Answer::Reset,
@@ -24,7 +28,7 @@ fn no_part_of_an_identity_is_left_anywhere() {
     secret.write_secret("direct.toml", identity);
     secret.write_secret("proxied.toml", &format!("{identity}proxy = \"http://canary-proxy:canary-proxy@127.0.0.1:1\"\n"));
     let base = format!("base={}", server.url(""));
-    let paths = "paths=/fine,/moved,/repeats,/fails,/short,/reset";
+    let paths = "paths=/fine,/moved,/repeats,/fails,/short,/reset,/big,/hang,/noise";
     let mut said = String::new();
     for (file, code) in [("direct.toml", 0), ("proxied.toml", 3)] {
         let identities = format!("IDENTITIES={}", secret.file(file).display());
@@ -32,6 +36,8 @@ fn no_part_of_an_identity_is_left_anywhere() {
         for pair in [
             identities.as_str(),
             "RETRY_BACKOFF=0.05",
+            "DOWNLOAD_MAXSIZE=50KiB",
+            "DOWNLOAD_TIMEOUT=1",
             "LEASES=[{\"domains\": [\"127.0.0.1\"], \"site\": \"x\", \"client\": \"web\"}]",
         ] {
             call.extend(["-s", pair]);
