@@ -136,3 +136,24 @@ fn each_identity_keeps_its_own_cookies() {
         assert_eq!(cookies.len(), 1, "one jar, one cookie: {visits:?}");
     }
 }
+
+#[test]
+fn an_identity_that_was_busy_for_long_is_used_again_soon() {
+    const SLOW: Duration = Duration::from_secs(8);
+    let server = Server::start(|asked| match asked.path() {
+        "/" => Answer::html("<a href=\"/slow\">x</a><a href=\"/a\">x</a><a href=\"/b\">x</a>"),
+        "/slow" => Answer::html("<title>x</title>").after(SLOW),
+        _ => Answer::html("<title>x</title>"),
+    });
+    let folder = Folder::new();
+    folder.write_secret("identities.toml", "[[sites]]\nname = \"x\"\n[[sites.identities]]\nname = \"one\"\n");
+    let rule = "LEASES=[{\"domains\": [\"127.0.0.1\"], \"site\": \"x\", \"client\": \"web\"}]";
+    let url = format!("url={}", server.url("/"));
+    folder.run(&["crawl", "bench", "-a", &url, "-s", "IDENTITIES=identities.toml", "-s", rule]).with_code(0);
+    let asked = server.asked();
+    let slow = asked.iter().find(|asked| asked.path() == "/slow").unwrap().at;
+    // One lease at a time: what was not asked for before the slow page comes after it.
+    let after: Vec<Duration> = asked.iter().filter(|asked| asked.at > slow).map(|asked| asked.at - slow).collect();
+    assert!(after.iter().all(|since| *since >= SLOW), "two pages at once: {after:?}");
+    assert!(after.iter().all(|since| *since < SLOW + Duration::from_secs(4)), "{after:?}");
+}
