@@ -92,6 +92,13 @@ impl CallbackError {
     }
 }
 
+impl CallbackError {
+    /// Whether the callback only passes on that the job stops.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self.0.downcast_ref::<super::out::OutError>(), Some(super::out::OutError::Commit(_)))
+    }
+}
+
 impl<E: Error + 'static> From<E> for CallbackError {
     fn from(error: E) -> Self {
         Self(Box::new(error))

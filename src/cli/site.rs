@@ -1,6 +1,6 @@
 //! `site`: the demo bookshop alone, until it is stopped.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,16 +13,13 @@ use crate::demo::{self, Delays, SiteError, SiteOptions};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  dragline site                          http://127.0.0.1:8000/ with 1,000 products
-  dragline site --port 0 --products 50   any free port; the first line names it
+  dragline site                                      http://127.0.0.1:8000/ with 1,000 products
+  dragline site --listen 127.0.0.1:0 --products 50   any free port; the first line names it
   dragline crawl bookshop -a url=http://127.0.0.1:8000/ -o books.jsonl")]
 pub(crate) struct SiteArgs {
-    /// Address to listen on
-    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    host: IpAddr,
-    /// Port to listen on; 0 takes any free one
-    #[arg(short, long, default_value_t = 8000)]
-    port: u16,
+    /// Address and port to listen on; port 0 takes any free one
+    #[arg(short, long, default_value = "127.0.0.1:8000", value_name = "ADDR:PORT")]
+    listen: SocketAddr,
     /// Products on sale, 1 to 1000000
     #[arg(short = 'n', long, default_value_t = 1_000, value_name = "N")]
     products: u32,
@@ -68,7 +65,7 @@ impl SiteArgs {
     fn options(&self) -> SiteOptions {
         let delays = if self.fast { Delays::none() } else { Delays::default() };
         SiteOptions {
-            listen: SocketAddr::new(self.host, self.port),
+            listen: self.listen,
             products: self.products,
             seed: self.seed,
             delays: Delays { every: Duration::from_millis(self.latency), ..delays },
@@ -93,7 +90,7 @@ mod tests {
 
     #[test]
     fn options_reach_the_shop() {
-        let options = args("--port 0 -n 7 --seed 3 --latency 20 --fast").options();
+        let options = args("--listen 127.0.0.1:0 -n 7 --seed 3 --latency 20 --fast").options();
         assert_eq!((options.listen.port(), options.products, options.seed), (0, 7, 3));
         assert_eq!(options.delays, Delays { every: Duration::from_millis(20), ..Delays::none() });
         assert_eq!(args("").options().listen.to_string(), "127.0.0.1:8000");
@@ -103,9 +100,9 @@ mod tests {
     fn a_taken_port_is_bad_usage_and_says_what_to_do() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        let error = site(&args(&format!("--port {port}"))).unwrap_err();
+        let error = site(&args(&format!("--listen 127.0.0.1:{port}"))).unwrap_err();
         assert_eq!(error.code(), 64);
         assert!(error.to_string().contains(&format!("port {port}")) && error.to_string().contains("port 0"), "{error}");
-        assert_eq!(site(&args("--port 0 -n 0")).unwrap_err().code(), 64);
+        assert_eq!(site(&args("--listen 127.0.0.1:0 -n 0")).unwrap_err().code(), 64);
     }
 }

@@ -14,6 +14,7 @@ use crate::broker::message::{Leased, Order as BrokerOrder, Refused, RenewFailed}
 use crate::downloader::message::Control as DownloaderControl;
 use crate::parser::message::Marks;
 use crate::plane::{RefusalKind, Report};
+use crate::reporter::message::Control as ReporterControl;
 use crate::scheduler::message::{Control as SchedulerControl, Scope};
 
 impl Hub {
@@ -154,6 +155,10 @@ impl Hub {
                 self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
             }
             if let Some(site) = site {
+                // Someone waits for this very lease: the report that ends it does not wait for others.
+                if self.waiting_slots.contains_key(&site) {
+                    self.acts.push(Act::ReporterControl(ReporterControl::Flush));
+                }
                 self.ending.push_back((ends_after, site));
             }
             self.lift_ended();

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::act::{Act, ParserCommand};
 use super::hub::Hub;
 use super::message::{Ended, StopReason};
-use super::ticket::{Kind, State};
+use super::ticket::{Commit, Kind, State, Then};
 use crate::api::failure::{FailureKind, Fault};
 use crate::collector::message::Control as CollectorControl;
 use crate::downloader::message::{Attempt, Control as DownloaderControl};
@@ -108,6 +108,13 @@ impl Hub {
         for done in std::mem::take(&mut self.seeds_waiting) {
             self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
         }
+        for (id, _, _) in &self.blocked {
+            let commit = self.tickets.get_mut(id).and_then(|t| t.commit.take_if(|c| matches!(c.then, Then::Resume(_))));
+            if let Some(Commit { then: Then::Resume(done), .. }) = commit {
+                self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
+            }
+        }
+        self.blocked.retain(|(id, _, _)| self.tickets.get(id).is_some_and(|t| t.commit.is_some()));
         self.arm(Step::Downloads, self.config.grace, now);
     }
 
@@ -288,10 +295,7 @@ impl Hub {
             if let Some(commit) = self.tickets.get(&id).and_then(|t| t.commit.as_ref()).filter(|c| c.offer.is_none()) {
                 self.unanswered_items += commit.group.items.len() as u64;
             }
-            let back = self
-                .tickets
-                .get(&id)
-                .is_some_and(|t| !matches!(t.commit, Some(super::ticket::Commit { then: super::ticket::Then::Close, .. })));
+            let back = self.tickets.get(&id).is_some_and(|t| !matches!(t.commit, Some(Commit { then: Then::Close, .. })));
             if back {
                 self.put_back(id, Duration::ZERO);
             } else {

@@ -163,11 +163,13 @@ impl Parser {
                 Err(UnknownStep) => return Err(UnknownStep),
             };
             let fault = match result {
-                Err(error) => Some(error.to_string()),
+                Err(error) if error.is_stop() => Some(CallbackFault::Cancelled),
+                Err(error) => Some(CallbackFault::Error(error.to_string())),
                 Ok(()) => out
                     .take_refused()
                     .map(|e| e.to_string())
-                    .or_else(|| response.and_then(|r| r.take_selector_errors().first().map(ToString::to_string))),
+                    .or_else(|| response.and_then(|r| r.take_selector_errors().first().map(ToString::to_string)))
+                    .map(CallbackFault::Error),
             };
             if let Some(fault) = fault {
                 return Ok(Err(fault));
@@ -188,7 +190,7 @@ impl Parser {
                 Parsed { tag, effects: Effects::default(), result: Ok(()), marks, discarded: 0, unknown_step: false };
             match ended {
                 Ok(Ok(Ok(effects))) => parsed.effects = effects,
-                Ok(Ok(Err(error))) => parsed.result = Err(CallbackFault::Error(error)),
+                Ok(Ok(Err(fault))) => parsed.result = Err(fault),
                 Ok(Err(UnknownStep)) => parsed.unknown_step = true,
                 Err(fault) => parsed.result = Err(fault),
             }

@@ -264,7 +264,7 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) fn start(folder: &Folder, options: &[&str]) -> Self {
-        let running = folder.start(&[&["site", "--port", "0"], options].concat());
+        let running = folder.start(&[&["site", "--listen", "127.0.0.1:0"], options].concat());
         let line = running.first_line();
         let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).trim().to_owned();
         Self { _running: running, url: format!("{}/", url.trim_end_matches('/')) }

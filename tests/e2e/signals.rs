@@ -105,7 +105,7 @@ fn a_signal_wakes_a_start_that_waits_for_room() {
 #[test]
 fn a_shop_ends_with_a_signal() {
     let folder = Folder::new();
-    let running = folder.start(&["site", "--port", "0", "-n", "5"]);
+    let running = folder.start(&["site", "--listen", "127.0.0.1:0", "-n", "5"]);
     assert!(running.first_line().starts_with("listening on http://127.0.0.1:"));
     running.signal(Signal::TERM);
     let ended = running.end();

@@ -143,7 +143,7 @@ fn a_store_of_a_newer_version_or_of_something_else_is_left_alone() {
 fn a_port_in_use_is_said_with_what_to_do() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let said = Folder::new().refused(&["site", "--port", &port]);
+    let said = Folder::new().refused(&["site", "--listen", &format!("127.0.0.1:{port}")]);
     assert!(said.contains(&format!("port {port}")) && said.contains("already in use"), "{said}");
 }
 

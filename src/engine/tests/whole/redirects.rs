@@ -76,7 +76,7 @@ fn a_redirect_to_a_page_that_was_seen_is_dropped_and_reported_once() {
     assert_eq!((done.ended.books.handled, done.ended.books.dropped), (1, 1));
     assert_eq!(done.count("engine/dropped/redirect_duplicate"), 1);
     assert_eq!(done.reports.len(), 2);
-    let (status, error) = done.records_of(&a("seen"))[1];
+    let (status, error) = done.records_of(&a("moved"))[0];
     assert_eq!(status, 302);
     assert!(error.unwrap().starts_with("IgnoreRequest: "), "{error:?}");
 }
