@@ -240,7 +240,7 @@ proptest! {
         concurrent in 1_usize..6,
         window in 1_usize..20,
     ) {
-        let mut stand = Stand::new().start((0..pages.len()).map(|n| follow(&format!("http://a.test/{n}")))).with(|s| {
+        let mut stand = Stand::new().start([Send(pages.len(), "http://a.test/".to_owned())]).with(|s| {
             s.frontier_max_bytes = kib * 1024;
             s.callback_max_effects = effects;
             s.concurrent_requests = concurrent;
