@@ -241,7 +241,7 @@ impl Failure {
         self.response.as_ref()
     }
 
-    /// Attempts made, all hops included.
+    /// Attempts made for the URL that failed; redirects before it are not counted.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.job.attempts

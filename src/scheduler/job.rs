@@ -47,7 +47,7 @@ pub struct Job {
     pub parent_url: Option<Arc<str>>,
     /// Links from a start request, 0 for one.
     pub depth: u32,
-    /// Attempts made for this request so far, of its present URL and of its earlier hops' retries.
+    /// Attempts made for its present URL so far; a redirect starts anew.
     pub attempts: u32,
     /// Redirects followed so far.
     pub hops: u32,
