@@ -7,7 +7,9 @@
 mod cache;
 mod compiled;
 mod matching;
+mod outer_html;
 mod pattern;
+mod source_order;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,8 @@ use scraper::{ElementRef, Html};
 
 use compiled::Compiled;
 use matching::{Hit, Roots};
+use outer_html::outer_html;
+use source_order::SourceOrder;
 
 pub(crate) use pattern::compile as compile_pattern;
 
@@ -41,6 +45,7 @@ const KEPT_ERRORS: usize = 16;
 /// ```
 pub struct Page {
     html: Html,
+    order: SourceOrder,
     errors: RefCell<Vec<SelectorError>>,
 }
 
@@ -48,7 +53,8 @@ impl Page {
     /// Builds the tree of an HTML document the way a browser without scripting does; any text is a document.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self { html: Html::parse_document(text), errors: RefCell::default() }
+        let (html, order) = source_order::parse(text);
+        Self { html, order, errors: RefCell::default() }
     }
 
     /// Selects by CSS over the whole document; see [`Selection::css`] for the extensions and for bad selectors.
@@ -163,17 +169,18 @@ impl<'p> Selection<'p> {
         self.try_css_in(selector, Reach::Subtree)
     }
 
-    /// The first node as text: outer HTML of an element, a text node or attribute value as it is.
+    /// The first node as text: outer HTML of an element (attributes in the order of the source, the rest as WHATWG HTML
+    /// 13.3 writes it), a text node or attribute value as it is.
     /// Stops at the first match.
     #[must_use]
     pub fn get(&self) -> Option<String> {
-        self.first_hit().map(Hit::to_text)
+        self.first_hit().map(|hit| hit.to_text(&self.page.order))
     }
 
     /// Every node as text, as [`Selection::get`] gives it.
     #[must_use]
     pub fn getall(&self) -> Vec<String> {
-        self.hits().iter().map(|hit| hit.to_text()).collect()
+        self.hits().iter().map(|hit| hit.to_text(&self.page.order)).collect()
     }
 
     /// What a reader sees of the first node: all text below it without scripts and styles, runs of white space as one
@@ -205,7 +212,7 @@ impl<'p> Selection<'p> {
     #[must_use]
     pub fn html(&self) -> Option<String> {
         match self.first_hit()? {
-            Hit::Element(element) => Some(element.html()),
+            Hit::Element(element) => Some(outer_html(*element, &self.page.order)),
             Hit::Text(_) | Hit::Attr(..) => None,
         }
     }
@@ -246,7 +253,7 @@ impl<'p> Selection<'p> {
         };
         let mut found = Vec::new();
         for hit in self.hits() {
-            pattern::find(&regex, &hit.pattern_text(), |text| {
+            pattern::find(&regex, &hit.pattern_text(&self.page.order), |text| {
                 found.push(text.to_owned());
                 pattern::Next::Go
             });
@@ -260,7 +267,7 @@ impl<'p> Selection<'p> {
         let regex = self.pattern(pattern)?;
         for hit in self.hits() {
             let mut first = None;
-            pattern::find(&regex, &hit.pattern_text(), |text| {
+            pattern::find(&regex, &hit.pattern_text(&self.page.order), |text| {
                 first = Some(text.to_owned());
                 pattern::Next::Stop
             });
@@ -359,7 +366,7 @@ impl<'p> IntoIterator for Selection<'p> {
 
 impl fmt::Debug for Selection<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.hits().iter().map(|hit| hit.to_text())).finish()
+        f.debug_list().entries(self.hits().iter().map(|hit| hit.to_text(&self.page.order))).finish()
     }
 }
 

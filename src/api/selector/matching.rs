@@ -7,6 +7,8 @@ use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
 
 use super::compiled::{Group, Take};
+use super::outer_html::outer_html;
+use super::source_order::SourceOrder;
 
 type NodeRef<'p> = ego_tree::NodeRef<'p, Node>;
 
@@ -36,19 +38,19 @@ impl<'p> Roots<'p> {
 }
 
 impl<'p> Hit<'p> {
-    pub(super) fn to_text(self) -> String {
+    pub(super) fn to_text(self, order: &SourceOrder) -> String {
         match self {
-            Self::Element(element) => element.html(),
+            Self::Element(element) => outer_html(*element, order),
             Self::Text(node) => text_of(node).to_owned(),
             Self::Attr(_, value) => value.to_owned(),
         }
     }
 
     /// The text a pattern is matched against.
-    pub(super) fn pattern_text(self) -> Cow<'p, str> {
+    pub(super) fn pattern_text(self, order: &SourceOrder) -> Cow<'p, str> {
         match self {
             Self::Element(element) => {
-                let html = element.html();
+                let html = outer_html(*element, order);
                 if html.contains('&') {
                     return html.replace("&gt;", ">").replace("&quot;", "\"").replace("&nbsp;", "\u{a0}").into();
                 }

@@ -2,6 +2,7 @@
 //! What a spider author relies on, one sentence each.
 
 mod conformance;
+mod outer_html;
 mod properties;
 
 use super::*;
