@@ -1,7 +1,7 @@
 //! Writes nodes as HTML (WHATWG HTML 13.3, serialising HTML fragments), with attributes in the order of the source.
 //!
-//! Linear in what it writes and without recursion: no page is too deep. Scripting counts as off, as it does for
-//! `noscript` in the standard then.
+//! Linear in what it writes and without recursion: no page is too deep. Text in `noscript` is escaped, as where scripting
+//! is off.
 
 use ego_tree::iter::Edge;
 use html5ever::{QualName, local_name, ns};

@@ -64,7 +64,14 @@ impl SourceOrder {
 /// Builds the tree of a document and notes the order of its attributes.
 pub(super) fn parse(text: &str) -> (Html, SourceOrder) {
     let sink = Sink { tree: HtmlTreeSink::new(Html::new_document()), order: RefCell::default(), merged: RefCell::default() };
-    html5ever::parse_document(sink, ParseOpts::default()).one(text)
+    html5ever::parse_document(sink, without_scripting()).one(text)
+}
+
+/// A crawler runs no script: what is in `noscript` is content (WHATWG HTML, 13.2.6.4.4 and 13.2.6.4.7).
+pub(super) fn without_scripting() -> ParseOpts {
+    let mut options = ParseOpts::default();
+    options.tree_builder.scripting_enabled = false;
+    options
 }
 
 /// The tree of scraper as the parser fills it, with an eye on attributes.

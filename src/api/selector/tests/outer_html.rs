@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::*;
 
+use html5ever::tendril::TendrilSink as _;
 use proptest::prelude::*;
 use scraper::{Html, Node};
 use serde_json::Value;
 
 use crate::api::selector::outer_html::outer_html;
-use crate::api::selector::source_order::{SourceOrder, parse};
+use crate::api::selector::source_order::{SourceOrder, parse, without_scripting};
 
 const TREES: &str = include_str!("../../../../tests/data/html_tree.json");
 
@@ -47,10 +48,21 @@ fn outer_html_is_that_of_html5ever_but_for_the_order_of_attributes() {
     }
 }
 
+fn by_scraper(text: &str) -> Html {
+    html5ever::parse_document(scraper::HtmlTreeSink::new(Html::new_document()), without_scripting()).one(text)
+}
+
+#[test]
+fn what_is_in_noscript_is_found() {
+    let page = crate::api::Page::parse("<body><noscript><a href=/plain>x</a></noscript>");
+    assert_eq!(page.css("noscript a::attr(href)").get().as_deref(), Some("/plain"));
+    assert_eq!(page.css("noscript").get().as_deref(), Some(r#"<noscript><a href="/plain">x</a></noscript>"#));
+}
+
 #[test]
 fn the_tree_is_that_of_scraper() {
     for text in documents() {
-        let (ours, theirs) = (parse(&text).0, Html::parse_document(&text));
+        let (ours, theirs) = (parse(&text).0, by_scraper(&text));
         assert_eq!(ours.tree, theirs.tree, "{text:?}");
         assert_eq!(ours.quirks_mode, theirs.quirks_mode, "{text:?}");
     }
