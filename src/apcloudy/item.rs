@@ -7,7 +7,7 @@ use super::text::TextError;
 
 /// An item as it goes on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ItemText {
+pub struct StampedItem {
     /// The object's text, `_ts` included.
     pub text: String,
     /// How many floats that JSON cannot hold were written as `null`.
@@ -21,14 +21,14 @@ pub struct ItemText {
 ///
 /// # Errors
 /// [`TextError::NotAnObject`] when the value has no named fields, else as [`to_text`](super::to_text).
-pub fn item_text<T: Serialize + ?Sized>(item: &T, unix_seconds: u64) -> Result<ItemText, TextError> {
+pub fn item_text<T: Serialize + ?Sized>(item: &T, unix_seconds: u64) -> Result<StampedItem, TextError> {
     let mut writer = TextWriter::stamping(unix_seconds);
     item.serialize(&mut writer)?;
     if !writer.is_stamped() {
         return Err(TextError::NotAnObject);
     }
     let (text, nonfinite) = writer.finish();
-    Ok(ItemText { text, nonfinite })
+    Ok(StampedItem { text, nonfinite })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(crate) mod testdata;
 mod text;
 
 pub use body::{BodyBuilder, RecordKind};
-pub use item::{ItemText, item_text};
+pub use item::{StampedItem, item_text};
 pub use job::JobId;
 pub use record::{LogLevel, LogRecord, RequestRecord};
 pub use sign::Signer;

@@ -39,24 +39,33 @@ impl RequestRecord {
     }
 }
 
-/// The levels a log record can have, named as Python names them; the number orders them.
+/// How much is logged, from the most to the least talkative, named and numbered as Python does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// `DEBUG`
+    /// Everything, for looking into one crawl.
     Debug = 10,
-    /// `INFO`
+    /// What happens, but no line per page.
     Info = 20,
-    /// `WARNING`
+    /// What was dropped, slowed down or repeated.
     Warning = 30,
-    /// `ERROR`
+    /// What failed.
     Error = 40,
-    /// `CRITICAL`
+    /// What ends the crawl.
     Critical = 50,
 }
 
 impl LogLevel {
-    /// The name on the wire.
+    /// All levels with their names, from the most talkative.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("DEBUG", Self::Debug),
+        ("INFO", Self::Info),
+        ("WARNING", Self::Warning),
+        ("ERROR", Self::Error),
+        ("CRITICAL", Self::Critical),
+    ];
+
+    /// The level's name in capitals, as records and settings spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

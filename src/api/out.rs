@@ -55,12 +55,12 @@ pub enum OutError {
 /// The way from a callback to the engine, for commits before its end.
 pub(crate) trait Port {
     /// Commits a part; resolves when it is kept and there is room for more.
-    fn commit(&self, jobs: Vec<Job>, items: Vec<ItemText>) -> LocalBoxFuture<'static, Result<(), String>>;
+    fn commit(&self, jobs: Vec<Job>, items: Vec<Scraped>) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
 /// An item as its callback gave it.
 #[derive(Debug)]
-pub(crate) enum ItemText {
+pub(crate) enum Scraped {
     /// A JSON object in wire text form.
     Object(String),
     /// Not an object, or not serialisable: why.
@@ -87,7 +87,7 @@ pub(crate) struct OutCore {
     limit: usize,
     depth_priority: i32,
     requests: Vec<Request>,
-    items: Vec<ItemText>,
+    items: Vec<Scraped>,
     next_index: u64,
     parent_url: Option<Arc<str>>,
     /// The first effect that was refused where no error could be returned.
@@ -229,7 +229,7 @@ impl OutCore {
     }
 
     /// Takes out what is not committed: jobs with ids and seen keys, and items.
-    pub(crate) fn take(&mut self) -> (Vec<Job>, Vec<ItemText>) {
+    pub(crate) fn take(&mut self) -> (Vec<Job>, Vec<Scraped>) {
         let requests = std::mem::take(&mut self.requests);
         let jobs = requests.into_iter().filter_map(|request| self.job(request)).collect();
         self.held.set(0);
@@ -260,12 +260,12 @@ impl OutCore {
                     self.context.stats().add("item_nonfinite_count", i64::from(non_finite));
                 }
                 if text.starts_with('{') {
-                    ItemText::Object(text)
+                    Scraped::Object(text)
                 } else {
-                    ItemText::Broken(format!("an item must serialise to a JSON object, this one is {}", kind_of(&text)))
+                    Scraped::Broken(format!("an item must serialise to a JSON object, this one is {}", kind_of(&text)))
                 }
             }
-            Err(error) => ItemText::Broken(error.to_string()),
+            Err(error) => Scraped::Broken(error.to_string()),
         };
         self.items.push(text);
         self.note_held();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::plane::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::plane::{Ask, Refusal, RefusalKind};
 
 /// A gate that lets this many asks be out at once is open.

@@ -26,9 +26,9 @@ use self::message::{Control, Leased, Order, Refused, RenewFailed};
 use self::renewals::{DueLease, Renewals};
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
+use crate::backoff::Backoff;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
-use crate::plane::backoff::Backoff;
 use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, Refusal, RefusalKind};
 
 /// A lease is given back in so many tries; after that it expires at the plane.

@@ -16,7 +16,7 @@ use url::Url;
 use crate::api::Response;
 use crate::api::args::from_arguments;
 use crate::api::context::Context;
-use crate::api::out::{ItemText, Origin, OutCore, Port};
+use crate::api::out::{Origin, OutCore, Port, Scraped};
 use crate::api::spider::{DynSpider, Spider};
 use crate::api::stats::Stats;
 use crate::demo::quotes::{self, QuotesOptions};
@@ -35,7 +35,7 @@ mod quotes_spider;
 struct Nowhere;
 
 impl Port for Nowhere {
-    fn commit(&self, _: Vec<Job>, _: Vec<ItemText>) -> LocalBoxFuture<'static, Result<(), String>> {
+    fn commit(&self, _: Vec<Job>, _: Vec<Scraped>) -> LocalBoxFuture<'static, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -64,8 +64,8 @@ async fn parse(spider: &impl Spider, job: &Arc<Job>, reply: Reply) -> (Vec<Job>,
     assert!(response.take_selector_errors().is_empty() && out.take_refused().is_none());
     let (jobs, items) = out.take();
     let items = items.into_iter().map(|item| match item {
-        ItemText::Object(text) => serde_json::from_str(&text).unwrap(),
-        ItemText::Broken(why) => panic!("{why}"),
+        Scraped::Object(text) => serde_json::from_str(&text).unwrap(),
+        Scraped::Broken(why) => panic!("{why}"),
     });
     (jobs, items.collect())
 }

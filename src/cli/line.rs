@@ -1,11 +1,11 @@
 //! One log line: what an event says, as text in Scrapy's form or as a JSON object.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use serde_json::json;
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level};
+use tracing::Event;
 
+use crate::event::Said;
 use crate::settings::{LogFormat, LogLevel};
 
 /// A log line, not yet formatted.
@@ -20,13 +20,13 @@ pub(crate) struct Line {
 impl Line {
     /// Reads an event: its message and fields; `exception` stands apart, `critical = true` raises an error.
     pub(crate) fn of(event: &Event<'_>) -> Self {
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let metadata = event.metadata();
-        let level =
-            if fields.critical && *metadata.level() == Level::ERROR { LogLevel::Critical } else { level_of(*metadata.level()) };
-        fields.message.push_str(&fields.rest);
-        Self { level, logger: metadata.target().replace("::", "."), message: fields.message, exception: fields.exception }
+        let said = Said::by(event);
+        Self {
+            level: said.level,
+            logger: event.metadata().target().replace("::", "."),
+            message: said.message,
+            exception: said.exception,
+        }
     }
 
     /// The line with its line feed.
@@ -61,16 +61,6 @@ impl Line {
     }
 }
 
-/// Python's names have no level below DEBUG.
-pub(crate) fn level_of(level: Level) -> LogLevel {
-    match level {
-        Level::ERROR => LogLevel::Error,
-        Level::WARN => LogLevel::Warning,
-        Level::INFO => LogLevel::Info,
-        _ => LogLevel::Debug,
-    }
-}
-
 /// Pages and URLs get into messages: their control characters must not reach a terminal.
 fn push_printable(line: &mut String, text: &str) {
     for c in text.chars() {
@@ -79,52 +69,6 @@ fn push_printable(line: &mut String, text: &str) {
         } else {
             line.push(c);
         }
-    }
-}
-
-#[derive(Default)]
-struct Fields {
-    message: String,
-    rest: String,
-    exception: Option<String>,
-    critical: bool,
-}
-
-impl Fields {
-    fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let _ = match field.name() {
-            "message" => self.message.write_fmt(value),
-            "exception" => self.exception.get_or_insert_default().write_fmt(value),
-            name => write!(self.rest, " {name}={value}"),
-        };
-    }
-}
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, format_args!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, format_args!("{value}"));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        if field.name() == "critical" {
-            self.critical = value;
-        } else {
-            self.put(field, format_args!("{value}"));
-        }
-    }
-
-    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        let mut text = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
-        self.put(field, format_args!("{text}"));
     }
 }
 

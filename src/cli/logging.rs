@@ -14,8 +14,9 @@ use tracing::{Event, Metadata};
 use tracing_subscriber::Registry;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use super::line::{Line, level_of};
+use super::line::Line;
 use super::terminal;
+use crate::event::level_of;
 use crate::settings::{LogFormat, LogLevel, Settings};
 
 /// Above every level.

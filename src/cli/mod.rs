@@ -13,7 +13,6 @@ mod genspider;
 mod line;
 mod list;
 pub(crate) mod logging;
-mod nearest;
 mod new;
 mod options;
 mod progress;

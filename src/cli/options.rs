@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::exit::CliError;
-use super::nearest::nearest;
 use crate::api::args::Arguments;
 use crate::app::{App, SpiderEntry};
+use crate::nearest::nearest;
 use crate::settings::{Environment, Layers};
 
 /// Where settings come from, besides the environment.

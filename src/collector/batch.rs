@@ -194,11 +194,6 @@ impl Batcher {
         self.cut(true)
     }
 
-    /// Changes the limits for the batches to come and the open one.
-    pub fn set_limits(&mut self, limits: BatchLimits) {
-        self.limits = limits;
-    }
-
     /// What the open batch holds.
     #[must_use]
     pub fn open_counts(&self) -> Counts {

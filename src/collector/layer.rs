@@ -3,18 +3,18 @@
 //! It ignores the delivery pipeline's own targets: a failing sink must not make more to deliver. It never blocks
 //! and cuts what is too long; how many records wait is the ring's business.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use super::logring::LogRing;
 use crate::apcloudy::{LogLevel, LogRecord};
+use crate::event::{Said, level_of};
 
 /// The longest message or exception of one record, in bytes; the rest is cut and its size named.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -78,26 +78,14 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if !self.level.takes(possible) || is_own(metadata.target()) {
             return;
         }
-        let mut fields = Fields::default();
-        event.record(&mut fields);
-        let level = if fields.critical && level == LogLevel::Error { LogLevel::Critical } else { level };
-        if !self.level.takes(level) {
+        let said = Said::by(event);
+        if !self.level.takes(said.level) {
             return;
         }
-        let mut message = fields.message;
-        message.push_str(&fields.rest);
-        let mut record = LogRecord::new((self.now)(), level, metadata.target().replace("::", "."), shorten(message));
-        record.exception = fields.exception.map(shorten);
+        let logger = metadata.target().replace("::", ".");
+        let mut record = LogRecord::new((self.now)(), said.level, logger, shorten(said.message));
+        record.exception = said.exception.map(shorten);
         self.ring.push(record);
-    }
-}
-
-fn level_of(level: Level) -> LogLevel {
-    match level {
-        Level::ERROR => LogLevel::Error,
-        Level::WARN => LogLevel::Warning,
-        Level::INFO => LogLevel::Info,
-        _ => LogLevel::Debug,
     }
 }
 
@@ -117,52 +105,6 @@ fn shorten(mut text: String) -> String {
 
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-#[derive(Default)]
-struct Fields {
-    message: String,
-    rest: String,
-    exception: Option<String>,
-    critical: bool,
-}
-
-impl Fields {
-    fn put(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let _ = match field.name() {
-            "message" => self.message.write_fmt(value),
-            "exception" => self.exception.get_or_insert_default().write_fmt(value),
-            name => write!(self.rest, " {name}={value}"),
-        };
-    }
-}
-
-impl Visit for Fields {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, format_args!("{value:?}"));
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, format_args!("{value}"));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        if field.name() == "critical" {
-            self.critical = value;
-        } else {
-            self.put(field, format_args!("{value}"));
-        }
-    }
-
-    fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        let mut text = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
-        self.put(field, format_args!("{text}"));
-    }
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ pub fn open_at(
     sink: Box<dyn Webhook>,
     seeds: Seeds,
 ) -> Result<Delivery, LogError> {
-    let options = LogOptions { segment_bytes: config.segment_bytes, sync_every: config.sync_every, log_id: seeds.log_id };
+    let options = LogOptions { segment_bytes: config.segment_bytes, log_id: seeds.log_id };
     let (log, recovered) = RecordLog::open(spool, job, options)?;
     tell(spool, &recovered);
     let ends = recovered.ends.iter().map(|(_, end)| End {

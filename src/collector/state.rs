@@ -20,7 +20,7 @@ use super::feeds::FeedSet;
 use super::hold::{Hold, Trouble};
 use super::log::{LogError, RecordLog, Recovered};
 use super::logring::LogRing;
-use super::message::{Closed, Fact, Group};
+use super::message::{Fact, Group};
 use super::outbox::{Origin, Outbox};
 use super::written::Written;
 use crate::actor::{Link, Slot};
@@ -302,15 +302,6 @@ impl CollectorState {
         let usual =
             if self.hold.is_held() { None } else { [sync, self.batcher.due(), Some(self.next_ring)].into_iter().flatten().min() };
         [usual, held, self.phase.due()].into_iter().flatten().min()
-    }
-
-    /// What the job leaves behind, once it is closed.
-    #[must_use]
-    pub fn closed(&self) -> Option<&Closed> {
-        match &self.phase {
-            Phase::Closed(closed) => Some(closed),
-            Phase::Open | Phase::Closing(_) => None,
-        }
     }
 
     #[cfg(test)]

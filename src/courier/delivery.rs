@@ -11,17 +11,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::backoff::Backoff;
 use super::message::{How, Settled};
 use super::split::Split;
 use super::webhook::{SinkError, Webhook};
 use crate::actor::Slot;
 use crate::api::stats::Stats;
+use crate::backoff::Backoff;
 use crate::collector::batch::{Batch, Counts};
 use crate::collector::log::BatchId;
 
 /// Panics of the sink in a row after which it is not called any more.
 const PANICS: u32 = 3;
+/// The longest wait a sink may ask for.
+const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// The longest wait between two tries once the job closes.
 const CLOSING_WAIT: Duration = Duration::from_secs(1);
 /// Time between two log lines about a sink that stays away.
@@ -47,6 +49,8 @@ pub struct CourierState {
     /// The first batch of the queue, taken apart.
     split: Option<Split>,
     backoff: Backoff,
+    /// Tries in a row after which nothing was taken.
+    failures: u32,
     retry_at: Option<Instant>,
     reminded: Option<Instant>,
     deadline: Option<Instant>,
@@ -81,6 +85,7 @@ impl CourierState {
             queue: VecDeque::new(),
             split: None,
             backoff,
+            failures: 0,
             retry_at: None,
             reminded: None,
             deadline: None,
@@ -222,25 +227,21 @@ impl CourierState {
     }
 
     fn later(&mut self, now: Instant, asked: Option<Duration>, why: &str) {
-        let mut wait = self.backoff.next(asked);
+        self.failures = self.failures.saturating_add(1);
+        let mut wait = at_least(self.backoff.wait(self.failures), asked);
         if self.deadline.is_some() {
             wait = wait.min(CLOSING_WAIT);
         }
         self.retry_at = Some(now + wait);
         if self.reminded.is_none_or(|at| now.duration_since(at) >= REMIND) {
             self.reminded = Some(now);
-            tracing::warn!(
-                why,
-                failures = self.backoff.failures(),
-                wait_ms = wait.as_millis(),
-                "the sink takes nothing: trying again"
-            );
+            tracing::warn!(why, failures = self.failures, wait_ms = wait.as_millis(), "the sink takes nothing: trying again");
         }
     }
 
     /// The sink answers again.
     fn back(&mut self) {
-        self.backoff.reset();
+        self.failures = 0;
         if self.reminded.take().is_some() {
             tracing::info!("the sink takes batches again");
         }
@@ -264,6 +265,11 @@ impl CourierState {
     }
 }
 
+/// The wait, no shorter than what the sink asks for within reason.
+fn at_least(wait: Duration, asked: Option<Duration>) -> Duration {
+    wait.max(asked.unwrap_or_default().min(LONGEST_ASKED))
+}
+
 const fn records(counts: Counts) -> u64 {
     counts.total() + counts.stats
 }
@@ -279,5 +285,18 @@ impl fmt::Debug for CourierState {
             .field("split", &self.split.is_some())
             .field("fatal", &self.fatal)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sink_may_ask_for_more_within_reason() {
+        let second = Duration::from_secs(1);
+        for (own, asked, wait) in [(2, None, 2), (2, Some(7), 7), (9, Some(7), 9), (2, Some(9000), 300)] {
+            assert_eq!(at_least(own * second, asked.map(|asked| asked * second)), wait * second, "{own} {asked:?}");
+        }
     }
 }

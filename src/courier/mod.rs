@@ -4,7 +4,6 @@
 //! courier's; the embedded sink and a scripted one for tests are here as well.
 
 mod actor;
-mod backoff;
 mod delivery;
 mod memory;
 pub mod message;

@@ -2,16 +2,11 @@
 //!
 //! Nothing here reads the clock or the system's randomness: the same arguments give the same answers on every machine.
 
+use crate::dice::scramble;
+
 /// A well mixed 64-bit hash of three numbers (the finaliser of SplitMix64, applied three times).
 pub(crate) fn mix(seed: u64, what: u64, id: u64) -> u64 {
     scramble(scramble(scramble(seed) ^ what) ^ id)
-}
-
-fn scramble(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// A stream of choices that follows from its start alone.

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::actor::{Cx, Facts, Slot, Worker};
 use crate::api::failure::Failure;
-use crate::api::out::{ItemText, Origin, OutCore, Port};
+use crate::api::out::{Origin, OutCore, Port, Scraped};
 use crate::api::response::Response;
 use crate::api::signal::Signal;
 use crate::api::spider::{CallbackResult, Running, UnknownStep};
@@ -271,7 +271,7 @@ struct Commit {
 }
 
 impl Port for Commit {
-    fn commit(&self, jobs: Vec<Job>, items: Vec<ItemText>) -> LocalBoxFuture<'static, Result<(), String>> {
+    fn commit(&self, jobs: Vec<Job>, items: Vec<Scraped>) -> LocalBoxFuture<'static, Result<(), String>> {
         let (tag, engine, stage, job, committing) =
             (self.tag, self.engine.clone(), self.stage.clone(), self.job.clone(), self.committing.clone());
         Box::pin(async move {

@@ -8,7 +8,7 @@ use super::message::Effects;
 use crate::apcloudy::to_text;
 use crate::api::context::Context;
 use crate::api::extension::Extension;
-use crate::api::out::ItemText;
+use crate::api::out::Scraped;
 use crate::api::pipeline::{DynPipeline, Processed};
 use crate::api::signal::Signal;
 use crate::api::spider::DynSpider;
@@ -47,13 +47,13 @@ impl Listeners {
 
 impl Stage {
     /// Runs the items through the pipelines, one after the other, in the order they were made.
-    pub(crate) async fn run(&self, jobs: Vec<Job>, items: Vec<ItemText>, page: Option<&Job>) -> Effects {
+    pub(crate) async fn run(&self, jobs: Vec<Job>, items: Vec<Scraped>, page: Option<&Job>) -> Effects {
         let mut effects = Effects { jobs, scraped: items.len() as u64, ..Effects::default() };
         for item in items {
             let outcome = match item {
-                ItemText::Broken(why) => Err(why),
-                ItemText::Object(text) if self.pipelines.is_empty() => Ok(Some(text)),
-                ItemText::Object(text) => self.process(&text).await,
+                Scraped::Broken(why) => Err(why),
+                Scraped::Object(text) if self.pipelines.is_empty() => Ok(Some(text)),
+                Scraped::Object(text) => self.process(&text).await,
             };
             let context = &self.listeners.context;
             match outcome {

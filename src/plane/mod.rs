@@ -1,7 +1,6 @@
 //! The control plane: the contract every part of the crawl leases and reports through, and the embedded
 //! plane that keeps the server's model in memory. Knows no actor and no engine.
 
-pub mod backoff;
 mod contract;
 pub mod embedded;
 pub mod identities;

@@ -20,9 +20,9 @@ use self::message::{Control, Fact, Order};
 use self::queue::{Due, Limits, Queue};
 use crate::actor::{Controls, Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
+use crate::backoff::Backoff;
 use crate::broker::{Call, Net};
 use crate::engine;
-use crate::plane::backoff::Backoff;
 use crate::plane::{ControlPlane, PlaneError, Rejected};
 
 /// What a reporter is made of. The same parts make its successor, which goes on with the same queue.

@@ -92,7 +92,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
-    let live_level = Arc::new(LiveLevel::new(wire_level(settings.log_level)));
+    let live_level = Arc::new(LiveLevel::new(settings.log_level));
     let log = crate::cli::logging::current();
     log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
     let outlets = Outlets { feeds, ring, stats: stats.clone() };
@@ -153,7 +153,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
             engine: engine.clone(),
             on_change: Arc::new(move |settings| {
                 log.set_level(settings.log_level);
-                live_level.set(wire_level(settings.log_level));
+                live_level.set(settings.log_level);
             }),
             stats: stats.clone(),
         };
@@ -261,17 +261,5 @@ impl Pool {
         if let Some(net) = self.net {
             net.shutdown_background();
         }
-    }
-}
-
-fn wire_level(level: crate::settings::LogLevel) -> crate::apcloudy::LogLevel {
-    use crate::apcloudy::LogLevel as Wire;
-    use crate::settings::LogLevel;
-    match level {
-        LogLevel::Debug => Wire::Debug,
-        LogLevel::Info => Wire::Info,
-        LogLevel::Warning => Wire::Warning,
-        LogLevel::Error => Wire::Error,
-        LogLevel::Critical => Wire::Critical,
     }
 }

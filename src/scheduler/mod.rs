@@ -10,7 +10,6 @@
 mod clock;
 mod config;
 mod counters;
-mod dice;
 mod frontier;
 pub mod job;
 mod memory;

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::dice::Dice;
 use super::job::SlotKey;
 use super::message::Pacing;
+use crate::dice::Dice;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 
 use super::key::Key;
 use super::table::Settings;
+use crate::nearest;
 
 /// What a name given by a user is.
 #[derive(Debug)]
@@ -135,45 +136,14 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("WARN_ON_GENERATOR_RETURN_VALUE", NOT_YET),
 ];
 
-/// The key with the smallest edit distance, if at most a third of the name differs.
+/// The key that was meant, if the name is close to one.
 fn nearest(name: &str) -> Option<&'static str> {
     // Longer than any key: not a slip of the pen, and not worth the work.
     if name.is_empty() || name.len() > 64 {
         return None;
     }
     let upper = name.to_ascii_uppercase().replace('-', "_");
-    let most = (upper.chars().count() / 3).max(1);
-    Settings::keys()
-        .iter()
-        .map(|key| (distance(&upper, key.name()), key.name()))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= most)
-        .map(|(_, name)| name)
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    let mut previous = None;
-    for (row, left) in one.chars().enumerate() {
-        let mut current = vec![row + 1];
-        let mut column_before = None;
-        for (column, right) in other.iter().enumerate() {
-            let at = |line: &[usize], index: usize| line.get(index).copied().unwrap_or(usize::MAX / 2);
-            let mut least =
-                (at(&last, column) + usize::from(left != *right)).min(at(&last, column + 1) + 1).min(at(&current, column) + 1);
-            if previous == Some(*right) && column_before == Some(left) {
-                least = least.min(at(&before_last, column.wrapping_sub(1)) + 1);
-            }
-            current.push(least);
-            column_before = Some(*right);
-        }
-        before_last = std::mem::replace(&mut last, current);
-        previous = Some(left);
-    }
-    last.last().copied().unwrap_or(0)
+    nearest::nearest(&upper, Settings::keys().iter().map(Key::name))
 }
 
 #[cfg(test)]
@@ -196,22 +166,6 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(nearest(given), meant, "{given}");
-        }
-    }
-
-    #[test]
-    fn distance_counts_single_edits() {
-        for (one, other, edits) in [
-            ("", "", 0),
-            ("", "abc", 3),
-            ("abc", "abc", 0),
-            ("abc", "acb", 1),
-            ("ba", "ab", 1),
-            ("abc", "abcd", 1),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(one, other), edits, "{one} {other}");
-            assert_eq!(distance(other, one), edits, "{other} {one}");
         }
     }
 

@@ -2,44 +2,9 @@
 
 use std::fmt;
 
+pub use crate::apcloudy::LogLevel;
+
 use super::redact::{REDACTED, is_public_header, redact_text};
-
-/// How much is logged; ordered from the most to the least talkative.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LogLevel {
-    /// Everything, for looking into one crawl.
-    Debug,
-    /// What happens, but no line per page.
-    Info,
-    /// What was dropped, slowed down or repeated.
-    Warning,
-    /// What failed.
-    Error,
-    /// What ends the crawl.
-    Critical,
-}
-
-impl LogLevel {
-    /// All levels with their names, from the most talkative.
-    pub const ALL: &'static [(&'static str, Self)] = &[
-        ("DEBUG", Self::Debug),
-        ("INFO", Self::Info),
-        ("WARNING", Self::Warning),
-        ("ERROR", Self::Error),
-        ("CRITICAL", Self::Critical),
-    ];
-
-    /// The level's name in capitals, as records and settings spell it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Debug => "DEBUG",
-            Self::Info => "INFO",
-            Self::Warning => "WARNING",
-            Self::Error => "ERROR",
-            Self::Critical => "CRITICAL",
-        }
-    }
-}
 
 /// Form of a log line on standard error and in `LOG_FILE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

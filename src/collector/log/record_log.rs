@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tokio::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::books::Books;
@@ -26,18 +24,16 @@ const WRITE_AT_BYTES: usize = 1024 * 1024;
 pub struct LogOptions {
     /// A segment is closed before it grows beyond this size, unless one group is larger. Bytes.
     pub segment_bytes: u64,
-    /// The longest time between two syncs while there is something to sync.
-    pub sync_every: Duration,
     /// A random number, used when the directory is empty or damaged.
     pub log_id: u64,
 }
 
 impl LogOptions {
-    /// The usual sizes: segments of 8 MiB, a sync every 100 ms. `log_id` must be random: it keeps the batch ids of
+    /// The usual sizes: segments of 8 MiB. `log_id` must be random: it keeps the batch ids of
     /// two runs of one job apart.
     #[must_use]
     pub const fn new(log_id: u64) -> Self {
-        Self { segment_bytes: 8 * 1024 * 1024, sync_every: Duration::from_millis(100), log_id }
+        Self { segment_bytes: 8 * 1024 * 1024, log_id }
     }
 }
 
@@ -70,7 +66,6 @@ struct Unsynced {
     closed: Vec<(PathBuf, File)>,
     active: bool,
     dir: bool,
-    last: Option<Instant>,
 }
 
 impl RecordLog {
@@ -207,20 +202,6 @@ impl RecordLog {
         Ok(())
     }
 
-    /// Syncs when something waits and the last sync is [`LogOptions::sync_every`] ago; tells whether it did.
-    ///
-    /// # Errors
-    /// As [`sync`](Self::sync).
-    pub fn sync_if_due(&mut self, now: Instant) -> Result<bool, LogError> {
-        let last = self.unsynced.last;
-        if !self.needs_sync() || last.is_some_and(|last| now < last + self.options.sync_every) {
-            return Ok(false);
-        }
-        self.sync()?;
-        self.unsynced.last = Some(now);
-        Ok(true)
-    }
-
     /// Whether a power cut could lose something.
     #[must_use]
     pub fn needs_sync(&self) -> bool {
@@ -284,12 +265,6 @@ impl RecordLog {
     #[must_use]
     pub fn undelivered_bytes(&self) -> u64 {
         self.books.undelivered_bytes()
-    }
-
-    /// The last number given out.
-    #[must_use]
-    pub fn last_seq(&self) -> u64 {
-        self.next_seq - 1
     }
 
     /// Makes the next write fail, or work again.

@@ -324,18 +324,15 @@ fn a_failed_write_stops_appending_until_a_flush_succeeds() {
 }
 
 #[test]
-fn syncs_are_due_only_when_something_waits_and_time_has_passed() {
+fn a_sync_is_needed_only_when_something_was_appended_since_the_last() {
     let dir = TempDir::new().unwrap();
     let (mut log, _) = open(dir.path());
-    let start = Instant::now();
-    assert!(!log.sync_if_due(start).unwrap());
-    log.append_group(&[item(1)]).unwrap();
-    assert!(log.sync_if_due(start).unwrap());
+    log.sync().unwrap();
     assert!(!log.needs_sync());
-    log.append_group(&[item(2)]).unwrap();
-    assert!(!log.sync_if_due(start + Duration::from_millis(99)).unwrap());
+    log.append_group(&[item(1)]).unwrap();
     assert!(log.needs_sync());
-    assert!(log.sync_if_due(start + Duration::from_millis(100)).unwrap());
+    log.sync().unwrap();
+    assert!(!log.needs_sync());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::api::failure::{FailureKind, Fault};
+use crate::dice;
 use crate::downloader::config::RetryRules;
 use crate::scheduler::job::Job;
 
@@ -82,13 +83,9 @@ impl Jitter {
         Self(AtomicU64::new(seed))
     }
 
-    /// An even draw from 0 to 1 (SplitMix64).
+    /// An even draw from 0 to 1.
     fn fraction(&self) -> f64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
+        let z = dice::scramble(self.0.fetch_add(dice::STEP, Ordering::Relaxed));
         // 32 bits are plenty for a wait and convert without loss.
         f64::from(u32::try_from(z >> 32).unwrap_or(0)) / f64::from(u32::MAX)
     }

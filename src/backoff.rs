@@ -1,46 +1,36 @@
-//! Back-off: how long to wait before a control plane is asked again.
+//! Back-off: how long to wait before a control plane or a sink is asked again.
 //!
 //! Exponential with full jitter, from a seed, so that many workers spread and a test repeats. Never sleeps.
 
 use std::time::Duration;
 
+use crate::dice::Dice;
+
 /// The wait before the first retry is at most this.
-pub const FIRST: Duration = Duration::from_millis(500);
+const FIRST: Duration = Duration::from_millis(500);
 
 /// No wait is longer than this, however many failures came before.
-pub const LONGEST: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(30);
 
 /// No wait is shorter than this: full jitter alone may draw nothing and ask in a loop.
-pub const SHORTEST: Duration = Duration::from_millis(50);
+const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Draws waits; each is uniform between [`SHORTEST`] and a cap that doubles with every failure.
 #[derive(Debug, Clone)]
-pub struct Backoff {
-    state: u64,
-}
+pub(crate) struct Backoff(Dice);
 
 impl Backoff {
     /// A back-off that draws from `seed`.
-    #[must_use]
-    pub const fn new(seed: u64) -> Self {
-        Self { state: seed }
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(Dice::new(seed))
     }
 
     /// The wait after `failures` failures in a row; 0 counts as 1.
-    pub fn wait(&mut self, failures: u32) -> Duration {
+    pub(crate) fn wait(&mut self, failures: u32) -> Duration {
         let doubled = 2u32.checked_pow(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         let cap = FIRST.saturating_mul(doubled).min(LONGEST);
         let span = u64::try_from((cap - SHORTEST).as_micros()).unwrap_or(u64::MAX);
-        SHORTEST + Duration::from_micros(self.draw() % (span + 1))
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014): one addition and two mixing steps for 64 even bits.
-    fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        SHORTEST + Duration::from_micros(self.0.roll() % (span + 1))
     }
 }
 
