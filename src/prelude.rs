@@ -1,11 +1,13 @@
 //! Everything a spider needs: `use dragline::prelude::*;`
+//!
+//! A middleware needs more, all of it in [`api`](crate::api): `BeforeSend`, `AfterResponse`, `OnFault`, `Attempting`, `Outgoing`, `Reply`.
 
 pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};
 pub use url::Url;
 
 pub use crate::api::{
-    CallbackError, CallbackResult, Context, Extension, Failure, FailureKind, HandleStatus, Item, ItemPipeline, Link, Out,
-    Processed, Request, Response, Selection, Signal, Spider, SpiderSettings, Stats,
+    CallbackError, CallbackResult, Context, Extension, Failure, FailureKind, HandleStatus, Item, ItemPipeline, Link, Middleware,
+    Out, OutError, Processed, Request, Response, Selection, Signal, Spider, SpiderSettings, Stats,
 };
 pub use crate::steps;

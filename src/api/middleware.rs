@@ -75,11 +75,11 @@ pub struct Attempting<'a> {
 /// 600 and retries at 550, so that one above 600 sees every answer, one between them sees no followed
 /// redirect, and one below 550 sees only what is not retried. Every `before_send` sees the merged request.
 ///
-/// A panic in a hook fails the request, not the crawl.
+/// [`App::middleware`](crate::App::middleware) registers one; `DOWNLOADER_MIDDLEWARES = { name = ORDER }` switches it on. A panic
+/// in a hook fails the request, not the crawl.
 ///
 /// ```
-/// use dragline::api::middleware::{AfterResponse, Attempting, BeforeSend, Middleware};
-/// use dragline::downloader::transport::{Outgoing, Reply};
+/// use dragline::api::{AfterResponse, Attempting, BeforeSend, Middleware, Outgoing, Reply};
 ///
 /// struct Captcha;
 ///

@@ -1,4 +1,6 @@
-//! What a spider author touches. No actor and no engine type appears in a signature.
+//! What a spider author touches, in full; [`prelude`](crate::prelude) has what most spiders need.
+//!
+//! No actor and no engine type appears in a signature.
 
 pub mod args;
 pub mod context;
@@ -18,16 +20,18 @@ pub mod step;
 
 #[doc(inline)]
 pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
+pub use crate::plane::Grant;
+pub use args::Arguments;
 pub use context::Context;
 pub use extension::Extension;
-pub use failure::{Failure, FailureKind};
-pub use links::Link;
-pub use middleware::Middleware;
+pub use failure::{Failure, FailureKind, Fault};
+pub use links::{Link, LinkFilter, links_with};
+pub use middleware::{AfterResponse, Attempting, BeforeSend, Middleware, OnFault};
 pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
 pub use request::{HandleStatus, Request, RequestError};
-pub use response::Response;
-pub use selector::{Page, Selection};
+pub use response::{JsonError, Response};
+pub use selector::{Page, Selection, SelectorError};
 pub use signal::Signal;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;

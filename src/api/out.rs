@@ -26,7 +26,34 @@ const SEED_CHUNK: usize = 128;
 /// A request sent by `start` waits at most this long for others to go with it.
 const SEED_WAIT: Duration = Duration::from_millis(10);
 
-/// Collects the requests and items of one callback.
+/// Where a callback puts its requests and items.
+///
+/// Nothing of it counts before the callback returns `Ok`: an error or a panic takes everything back that was not committed
+/// with [`flush`](Out::flush) or [`send`](Out::send). A request can be given more before the next line is reached:
+///
+/// ```
+/// # use dragline::prelude::*;
+/// # steps! { enum Step for Shop { Book { rank: usize } => book, Search => search } }
+/// # #[derive(Deserialize)] struct Shop;
+/// # impl Spider for Shop {
+/// #     const NAME: &'static str = "shop"; type Step = Step; type Item = Value;
+/// #     async fn start(&self, _: &mut Out<Self>) -> CallbackResult { Ok(()) }
+/// #     async fn parse(&self, step: Step, response: Response, out: &mut Out<Self>) -> CallbackResult {
+/// #         self.dispatch(step, response, out).await
+/// #     }
+/// # }
+/// # impl Shop {
+/// # async fn book(&self, _: Response, _: &mut Out<Self>, _: usize) -> CallbackResult { Ok(()) }
+/// async fn search(&self, response: Response, out: &mut Out<Self>) -> CallbackResult {
+///     out.link(&response, "/bestsellers/1", Step::Book { rank: 1 })?.priority(10).meta("shelf", "top");
+///     let mut next = Request::post(response.url().as_str(), &Step::Search)?;
+///     next.form([("page", "2")]).dont_filter();
+///     out.request(next)?;
+///     out.item(json!({ "found": response.css("a.title").len() }));
+///     Ok(())
+/// }
+/// # }
+/// ```
 pub struct Out<S: Spider> {
     core: OutCore,
     spider: PhantomData<fn() -> S>,

@@ -24,6 +24,25 @@ use crate::scheduler::job::Job;
 use crate::web::charset;
 
 /// A response: status, headers, body, and what can be read from them. Cloning shares it.
+///
+/// A callback only gets answers of status 200 to 299 unless the request says otherwise
+/// ([`Request::handle_status`]); failures go to [`Spider::failed`](super::spider::Spider::failed).
+///
+/// ```
+/// # use dragline::prelude::*;
+/// # #[derive(Deserialize)] struct Stock { left: u32 }
+/// fn read(response: &Response) -> Result<Value, CallbackError> {
+///     if response.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
+///         let stock: Stock = response.json()?;
+///         return Ok(json!({ "left": stock.left }));
+///     }
+///     let price = response.css(".price::text").re_first(r"[\d.]+");
+///     if price.is_none() {
+///         response.mark("no_price"); // goes out with the report on this attempt
+///     }
+///     Ok(json!({ "url": response.url().as_str(), "price": price, "links": response.links().len() }))
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Response(Rc<Inner>);
 

@@ -27,7 +27,7 @@ pub type SpiderSettings = Vec<(&'static str, Value)>;
 /// Why a callback failed. Made from any error by `?`, or from a text by [`CallbackError::new`].
 pub struct CallbackError(Box<dyn Error>);
 
-/// A crawler for one kind of site.
+/// A crawler for one kind of site. [The crate's front page](crate) has a whole one.
 ///
 /// A spider is itself the serde struct of its arguments: its fields are what `-a NAME=VALUE` sets. One value
 /// serves all callbacks of a job, on several threads: shared state goes into atomics or locks, marked
