@@ -22,7 +22,6 @@ pub mod plane;
 pub mod prelude;
 mod run;
 pub mod settings;
-pub mod testkit;
 pub mod web;
 
 // The runtime's own parts: no signature of the spider API names a type of theirs.
@@ -44,3 +43,5 @@ pub mod parser;
 pub mod reporter;
 #[doc(hidden)]
 pub mod scheduler;
+#[doc(hidden)]
+pub mod testkit;

@@ -5,10 +5,8 @@ mod model;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 use super::*;
 use crate::apcloudy::JobId;
