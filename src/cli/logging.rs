@@ -20,7 +20,7 @@ use crate::event::level_of;
 use crate::settings::{LogFormat, LogLevel, Settings};
 
 /// Above every level.
-const NOTHING: u8 = 5;
+const NOTHING: u8 = u8::MAX;
 
 /// Crates whose events below WARNING are about their own insides.
 const NOISY: [&str; 9] = ["actix", "actix_rt", "h2", "html5ever", "hyper", "hyper_util", "mio", "reqwest", "rustls"];
@@ -239,10 +239,13 @@ impl Layer<Registry> for Front {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
+        const DEBUG: u8 = LogLevel::Debug as u8;
+        const INFO: u8 = LogLevel::Info as u8;
+        const WARNING: u8 = LogLevel::Warning as u8;
         Some(match self.0.threshold.load(Ordering::Relaxed) {
-            0 => LevelFilter::DEBUG,
-            1 => LevelFilter::INFO,
-            2 => LevelFilter::WARN,
+            DEBUG => LevelFilter::DEBUG,
+            INFO => LevelFilter::INFO,
+            WARNING => LevelFilter::WARN,
             NOTHING => LevelFilter::OFF,
             _ => LevelFilter::ERROR,
         })
