@@ -28,7 +28,7 @@ pub(crate) struct SettingsOptions {
     /// No log at all (LOG_ENABLED)
     #[arg(long)]
     pub(crate) nolog: bool,
-    /// Directory that keeps what is needed to resume the job (JOBDIR)
+    /// Directory that keeps the job's id and undelivered records for its next run (JOBDIR)
     #[arg(long, value_name = "DIR")]
     pub(crate) jobdir: Option<String>,
 }

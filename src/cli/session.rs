@@ -14,7 +14,7 @@ use crate::api::args::Arguments;
 use crate::app::{Components, SpiderEntry};
 use crate::export::{FeedOptions, Target};
 use crate::run::{self, JobSpec, Report};
-use crate::settings::{JobIdValue, Layers, Resolved, Settings};
+use crate::settings::{Layers, Resolved, Settings};
 
 /// A job that is ready to start.
 #[derive(Debug)]
@@ -119,8 +119,7 @@ fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliErr
             Err(CliError::usage("-a JOB_ID= is empty; give an id, or leave it out for a new one"))
         }
         (Some(text), _) => Ok(JobId::Text(text)),
-        (None, Some(JobIdValue::Text(text))) => Ok(JobId::Text(text.clone())),
-        (None, Some(JobIdValue::Int(number))) => Ok(JobId::Number(*number)),
+        (None, Some(id)) => Ok(id.clone()),
         (None, None) => {
             let card = settings.jobdir.as_deref().map(crate::run::jobdir::read).transpose().map_err(CliError::usage)?.flatten();
             Ok(card.map_or_else(|| JobId::Text(uuid::Uuid::now_v7().to_string()), |card| card.job_id))
@@ -136,10 +135,10 @@ mod tests {
     #[test]
     fn the_argument_beats_the_setting_and_a_number_stays_one() {
         let with = |value| Settings { job_id: Some(value), ..Settings::default() };
-        let number = with(JobIdValue::Int(7));
+        let number = with(JobId::Number(7));
         assert_eq!(job_id(Some("9".to_owned()), &number).unwrap(), JobId::Text("9".to_owned()));
         assert_eq!(job_id(None, &number).unwrap(), JobId::Number(7));
-        assert_eq!(job_id(None, &with(JobIdValue::Text("x".to_owned()))).unwrap(), JobId::Text("x".to_owned()));
+        assert_eq!(job_id(None, &with(JobId::Text("x".to_owned()))).unwrap(), JobId::Text("x".to_owned()));
         assert!(job_id(Some(String::new()), &number).unwrap_err().to_string().contains("JOB_ID"));
     }
 

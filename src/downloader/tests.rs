@@ -5,13 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::chain::ChainParts;
 use super::message::{Control, Fetched, Order, Verdict};
 use super::running::Downloads;
-use super::transport::Meter;
 use super::{Downloader, DownloaderConfig};
 use crate::actor::{Inbox, Place, Policy, Tap, run_local, supervise};
 use crate::api::failure::FailureKind;
@@ -22,20 +20,7 @@ use crate::engine::ticket::Tag;
 use crate::plane::{Grant, IdentityKey, LeaseId};
 use crate::scheduler::job::{Job, RequestId};
 use crate::settings::Settings;
-use crate::testkit::{Answer, ScriptedTransport};
-
-#[derive(Debug)]
-struct Free;
-
-impl Meter for Free {
-    fn charge(&self, _: usize) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn try_charge(&self, _: usize) -> bool {
-        true
-    }
-}
+use crate::testkit::{Answer, Free, ScriptedTransport};
 
 struct Stage {
     inbox: Inbox<Downloader>,

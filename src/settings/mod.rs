@@ -31,7 +31,7 @@ pub use resolved::{Origin, Resolved};
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
 };
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::collection::{Domains, structure_from_text};
 use super::redact::{REDACTED, is_public_header, redact_text};
 use super::rule::{Problem, Rule, describe, describe_type};
-use super::value::{Feed, Headers, JobIdValue, LeaseRule};
+use super::value::{Feed, Headers, JobId, LeaseRule};
 
 /// The value of one header.
 pub(crate) struct HeaderText;
@@ -211,17 +211,17 @@ impl LeaseRules {
 }
 
 /// The job id: a whole number or a text, empty for none. Text from outside never becomes a number.
-pub(crate) struct JobId;
+pub(crate) struct JobIdRule;
 
-impl Rule for JobId {
-    type Out = Option<JobIdValue>;
+impl Rule for JobIdRule {
+    type Out = Option<JobId>;
 
-    fn read(&self, value: &Value) -> Result<Option<JobIdValue>, Problem> {
+    fn read(&self, value: &Value) -> Result<Option<JobId>, Problem> {
         match value {
             Value::Null => Ok(None),
             Value::String(text) if text.is_empty() => Ok(None),
-            Value::String(text) => Ok(Some(JobIdValue::Text(text.clone()))),
-            other => other.as_i64().map_or_else(|| self.refuse(other), |number| Ok(Some(JobIdValue::Int(number)))),
+            Value::String(text) => Ok(Some(JobId::Text(text.clone()))),
+            other => other.as_i64().map_or_else(|| self.refuse(other), |number| Ok(Some(JobId::Number(number)))),
         }
     }
 

@@ -15,9 +15,9 @@ use super::key::{Key, Reload, settings_table};
 use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
-use super::structure::{FeedTable, HeaderTable, HeaderText, JobId, LeaseRules};
+use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobIdValue, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
 };
 
 const DAY: f64 = 86_400.0;
@@ -173,7 +173,7 @@ settings_table! {
         /// Directory that keeps the job's id and undelivered records for its next run; the queue is in memory and begins anew.
         "JOBDIR" Restart jobdir: Option<PathBuf> = OptionalPath, json!(null);
         /// Id of the job; a number stays a number on the wire. Not set: a new UUID. `-a JOB_ID=` beats it.
-        "JOB_ID" Restart job_id: Option<JobIdValue> = JobId, json!(null);
+        "JOB_ID" Restart job_id: Option<JobId> = JobIdRule, json!(null);
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
         /// Where the queue lives.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-pub use crate::apcloudy::LogLevel;
+pub use crate::apcloudy::{JobId, LogLevel};
 
 use super::redact::{REDACTED, is_public_header, redact_text};
 
@@ -51,24 +51,6 @@ pub enum UnmatchedLease {
     Refuse,
     /// Sent under an anonymous identity of its host.
     Anonymous,
-}
-
-/// The job id as it was written: a number stays a number on the wire, a text stays a text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum JobIdValue {
-    /// `JOB_ID = 123` in a settings file.
-    Int(i64),
-    /// Text, and everything from the command line or the environment.
-    Text(String),
-}
-
-impl fmt::Display for JobIdValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Int(number) => number.fmt(f),
-            Self::Text(text) => text.fmt(f),
-        }
-    }
 }
 
 /// Headers in the order they were written; names are unique without regard to case.

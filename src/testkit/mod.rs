@@ -2,4 +2,6 @@
 
 pub mod transport;
 
+#[cfg(test)]
+pub(crate) use transport::Free;
 pub use transport::{Answer, ScriptedTransport};

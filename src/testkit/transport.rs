@@ -180,6 +180,22 @@ impl fmt::Debug for ScriptedTransport {
     }
 }
 
+/// A meter that is never full.
+#[cfg(test)]
+#[derive(Debug)]
+pub(crate) struct Free;
+
+#[cfg(test)]
+impl Meter for Free {
+    fn charge(&self, _: usize) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn try_charge(&self, _: usize) -> bool {
+        true
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -192,19 +208,6 @@ mod tests {
     use super::*;
     use crate::downloader::transport::Limits;
     use crate::plane::IdentityKey;
-
-    #[derive(Debug)]
-    struct Free;
-
-    impl Meter for Free {
-        fn charge(&self, _: usize) -> BoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
-        }
-
-        fn try_charge(&self, _: usize) -> bool {
-            true
-        }
-    }
 
     async fn ask(wire: &ScriptedTransport, url: &str) -> Result<u16, FailureKind> {
         let outgoing = Outgoing {

@@ -16,22 +16,9 @@ use crate::api::request::{HandleStatus, Request};
 use crate::plane::{Credential, IdentityKey, LeaseId, ProxyUrl};
 use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
-use crate::testkit::{Answer, ScriptedTransport};
+use crate::testkit::{Answer, Free, ScriptedTransport};
 
 const PAGE: &str = "https://shop.example/p?page=1";
-
-#[derive(Debug)]
-struct Free;
-
-impl Meter for Free {
-    fn charge(&self, _: usize) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn try_charge(&self, _: usize) -> bool {
-        true
-    }
-}
 
 fn grant(name: &str) -> Grant {
     let credential = Credential {

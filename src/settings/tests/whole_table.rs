@@ -246,11 +246,11 @@ fn a_file_does_not_take_text_for_a_number() {
 fn a_job_id_keeps_the_type_it_was_written_with() {
     let id = |layers: Layers| layers.resolve().unwrap().settings.job_id;
     let file = |text: &str| Layers::new().with_file(Path::new("s.toml"), text);
-    assert_eq!(id(file("JOB_ID = 123")), Some(JobIdValue::Int(123)));
-    assert_eq!(id(file("JOB_ID = '123'")), Some(JobIdValue::Text("123".to_owned())));
-    assert_eq!(id(Layers::new().set("JOB_ID=123")), Some(JobIdValue::Text("123".to_owned())));
+    assert_eq!(id(file("JOB_ID = 123")), Some(JobId::Number(123)));
+    assert_eq!(id(file("JOB_ID = '123'")), Some(JobId::Text("123".to_owned())));
+    assert_eq!(id(Layers::new().set("JOB_ID=123")), Some(JobId::Text("123".to_owned())));
     let env = Environment::of([("JOB_ID", "7")]);
-    assert_eq!(id(Layers::new().env(env)), Some(JobIdValue::Text("7".to_owned())));
+    assert_eq!(id(Layers::new().env(env)), Some(JobId::Text("7".to_owned())));
     assert_eq!(id(file("JOB_ID = 1").set("JOB_ID=")), None);
 }
 
