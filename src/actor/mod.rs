@@ -3,7 +3,7 @@
 //! actix is the executor and nothing more. An actor of ours is a plain struct that implements [`Worker`];
 //! one generic actix actor hosts it and only ever receives a wake-up. Messages wait in our own [`Inbox`],
 //! which has a bound that clones cannot pass, a control lane that data cannot block, and outlives a panic.
-//! [`supervise`] restarts what panics within a budget and reports every end. No other module names actix,
+//! `supervise` restarts what panics within a budget and reports every end. No other module names actix,
 //! and no decision of the crawl is made here.
 
 mod bell;

@@ -1,6 +1,6 @@
 //! The hub: every decision about the life of a request, as a plain struct.
 //!
-//! Facts and commands go in, [`Act`]s come out; time is an argument. No actor, no clock, no I/O: a test can
+//! Facts and commands go in, acts come out; time is an argument. No actor, no clock, no I/O: a test can
 //! drive any interleaving. The parts of its behaviour are in `flow` (leases, downloads, callbacks), `commit`
 //! (the commit order), `watch` (pulling, idleness, limits, stalls) and `shutdown`.
 
