@@ -25,10 +25,10 @@ pub(crate) struct SettingsOptions {
     /// File for the log, instead of standard error (LOG_FILE)
     #[arg(long, value_name = "FILE")]
     pub(crate) logfile: Option<String>,
-    /// No log at all (LOG_ENABLED)
+    /// No log: only the first line and the closing summary (LOG_ENABLED)
     #[arg(long)]
     pub(crate) nolog: bool,
-    /// Directory that keeps what is needed to resume the job (JOBDIR)
+    /// Directory that keeps the job's id and undelivered records for the next run (JOBDIR)
     #[arg(long, value_name = "DIR")]
     pub(crate) jobdir: Option<String>,
 }

@@ -170,16 +170,16 @@ settings_table! {
                   ("lines", ProgressStyle::Lines), ("off", ProgressStyle::Off)], note: "" }, json!("auto");
     }
     "The job and its state" {
-        /// Directory that keeps everything to resume the job; not set: the queue is lost with the process.
+        /// Directory that keeps the job's id and what is not delivered yet, for the next run; the queue is not kept by this version.
         "JOBDIR" Restart jobdir: Option<PathBuf> = OptionalPath, json!(null);
         /// Id of the job; a number stays a number on the wire. Not set: a new UUID. `-a JOB_ID=` beats it.
         "JOB_ID" Restart job_id: Option<JobIdValue> = JobId, json!(null);
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
-        /// Where the queue lives without a `JOBDIR`.
+        /// Where the queue lives: in memory, in this version.
         "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)],
-            note: " (a redis:// URL is not supported by this version: remove it, a JOBDIR keeps the queue on disk)" }, json!("memory");
-        /// Memory for the queue; full, seeds stop first, then it spills to disk.
+            note: " (a redis:// URL is not supported by this version: remove it)" }, json!("memory");
+        /// Memory for the queue; near it start requests wait, at it callbacks that commit; if nothing else can go on the crawl ends.
         "FRONTIER_MAX_BYTES" Restart frontier_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
     }
     "Callbacks and watchdogs" {
