@@ -81,8 +81,11 @@ pub enum OutError {
 
 /// The way from a callback to the engine, for commits before its end.
 pub(crate) trait Port {
-    /// Commits a part; resolves when it is kept and there is room for more.
-    fn commit(&self, jobs: Vec<Job>, items: Vec<Scraped>) -> LocalBoxFuture<'static, Result<(), String>>;
+    /// Begins to commit a part; the one before must be answered. It is the port's from here on.
+    fn begin(&self, jobs: Vec<Job>, items: Vec<Scraped>);
+    /// Resolves when the part that was begun is kept and there is room for more, at once if there is none.
+    /// Dropped, it leaves the part where it is: the next call goes on with it.
+    fn answered(&self) -> LocalBoxFuture<'static, Result<(), String>>;
 }
 
 /// An item as its callback gave it.
@@ -207,6 +210,8 @@ impl<S: Spider> Out<S> {
     }
 
     /// Commits what was made so far and waits for room. What is committed stays, even if the callback fails later.
+    /// A flush that is dropped, by a `timeout` or `select!` round it, loses nothing: the next one, or the end
+    /// of the callback, goes on with it.
     ///
     /// # Errors
     /// When the job stops meanwhile.
@@ -306,15 +311,23 @@ impl OutCore {
         self.held.set((self.requests.len() + self.items.len()) as u64);
     }
 
+    /// Waits for a commit whose own wait was dropped.
+    pub(crate) async fn committed(&self) -> Result<(), OutError> {
+        self.port.answered().await.map_err(OutError::Commit)
+    }
+
     async fn commit(&mut self) -> Result<(), OutError> {
+        self.committed().await?;
+        // From here to `begin` nothing is awaited: effects are either here or with the port.
         let (jobs, items) = self.take();
         self.last_commit = Instant::now();
         if jobs.is_empty() && items.is_empty() {
             return Ok(());
         }
-        let done = self.port.commit(jobs, items).await;
+        self.port.begin(jobs, items);
+        let done = self.committed().await;
         self.last_commit = Instant::now();
-        done.map_err(OutError::Commit)
+        done
     }
 
     /// Gives a request its place in the job; `None` for a start request that an earlier run has.

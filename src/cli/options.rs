@@ -25,7 +25,7 @@ pub(crate) struct SettingsOptions {
     /// File for the log, instead of standard error (LOG_FILE)
     #[arg(long, value_name = "FILE")]
     pub(crate) logfile: Option<String>,
-    /// No log at all (LOG_ENABLED)
+    /// No log: only the first line and the closing summary (LOG_ENABLED)
     #[arg(long)]
     pub(crate) nolog: bool,
     /// Directory that keeps the job's id and undelivered records for its next run (JOBDIR)

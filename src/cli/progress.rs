@@ -82,7 +82,8 @@ fn choose(style: ProgressStyle, terminal: bool) -> Option<Kind> {
 }
 
 fn draw(progress: &Progress, ended: &Receiver<()>) {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+    let bar =
+        ProgressBar::with_draw_target(None, ProgressDrawTarget::term_like_with_hz(Box::new(terminal::Narrow::default()), 4));
     if let Ok(style) = BarStyle::with_template("{spinner} {wide_msg}") {
         bar.set_style(style);
     }

@@ -50,10 +50,12 @@ pub(crate) fn summary(report: &Report) -> String {
     let store = report.store.display().to_string();
     let ask = |query: &str| format!("sqlite3 {} {}", shell(&store), shell(query));
     rows.add("job store", &store);
-    rows.add("", &ask(&query(&report.job_id, "record FROM items")));
+    if ended.delivery.items > 0 {
+        rows.add("", &ask(&query(&report.job_id, "record FROM items")));
+    }
     for (reason, times, example) in ended.failures.iter().take(REASONS) {
         let example = if example.is_empty() { String::new() } else { format!(", for example {example}") };
-        rows.add("failed", &format!("{} × {reason}{example}", grouped(*times)));
+        rows.add("failed", &format!("{} × {}{example}", grouped(*times), reason.trim_end_matches('.')));
     }
     if let Some(more) = ended.failures.len().checked_sub(REASONS).filter(|more| *more > 0) {
         let failed = format!("{} AND NOT success", query(&report.job_id, "url, error FROM requests"));
@@ -158,7 +160,9 @@ fn next(report: &Report) -> Option<String> {
     let advice = match report.ended.code {
         exit::FINISHED => return None,
         2 if report.ended.books.pending > 0 => "start it again: it begins anew, since this version keeps the queue in memory",
+        3 if report.ended.failures.is_empty() => "see `why` and the log, mend it and start again",
         3 => "see `failed` and the log for what refused, mend it and start again",
+        4 if report.spool.is_none() => "the feed named above is incomplete; the job store has all its items",
         4 => "the spool named above holds the rest; free the sink or the disk before the next run",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
         _ => return None,
@@ -248,6 +252,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+    }
+
+    #[test]
+    fn the_next_step_points_to_a_row_that_is_there() {
+        let mut bad = report();
+        bad.ended.code = 4;
+        bad.ended.delivery.feed_errors = vec!["cannot write a.csv: disk full".to_owned()];
+        assert!(summary(&bad).contains("next       the feed named above is incomplete"), "{}", summary(&bad));
+        bad.ended.code = 3;
+        bad.ended.note = Some("start failed: no".to_owned());
+        assert!(summary(&bad).contains("next       see `failed`"));
+        bad.ended.failures.clear();
+        assert!(summary(&bad).contains("next       see `why`"));
     }
 
     #[test]

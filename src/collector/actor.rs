@@ -87,8 +87,8 @@ impl Worker for Collector {
         match control {
             Control::Settled(requests) => self.state().settle(&requests),
             Control::CloseWithin(limit) => {
-                let mut state = self.state();
-                state.config.close_within = state.config.close_within.min(limit);
+                self.state().hurry(limit, Instant::now());
+                self.hurry_courier();
             }
             Control::Close(stats) => {
                 self.state().close(stats, Instant::now());

@@ -66,6 +66,14 @@ impl Close {
 }
 
 impl CollectorState {
+    /// The close may take no longer than `limit`, also one that is under way.
+    pub(super) fn hurry(&mut self, limit: Duration, now: Instant) {
+        self.config.close_within = self.config.close_within.min(limit);
+        if let Phase::Closing(close) = &mut self.phase {
+            close.deadline = close.deadline.min(now + limit);
+        }
+    }
+
     /// Ends the job once everything is settled, or time is up.
     pub(super) fn finish_if_done(&mut self, now: Instant) {
         let Phase::Closing(close) = &self.phase else { return };

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::act::Act;
 use super::hub::Hub;
 use super::message::StopReason;
-use super::ticket::{Commit, Kind, State, Tag, Then};
+use super::ticket::{Commit, Kind, State, Tag, Then, Ticket};
 use crate::collector::message::{Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder};
 use crate::parser::message::{CallbackFault, Effects, Part};
 use crate::scheduler::job::Job;
@@ -21,7 +21,15 @@ impl Hub {
     /// A callback commits a part of what it makes.
     pub(super) fn part(&mut self, part: Part, now: Instant) {
         let Part { tag, effects, done } = part;
-        if self.current(tag).is_none() {
+        // A thread that was abandoned may come to itself when its request has already failed: what it commits
+        // must not take the place of that end.
+        let runs = |t: &mut Ticket| t.state == State::Parsing && t.commit.is_none();
+        let known = self.current(tag).map(runs);
+        if known == Some(false) {
+            self.tally.stale += 1;
+            self.stats.inc("engine/stale_facts");
+        }
+        if known != Some(true) {
             self.acts.push(Act::Resume(done, Err("the request was given up".to_owned())));
             return;
         }
@@ -100,6 +108,9 @@ impl Hub {
             }
             Some(StoreError::Full { .. }) => {
                 self.stats.inc("engine/offers_blocked");
+                if !self.phase.pulls() && self.refuse_part(id, now) {
+                    return;
+                }
                 self.blocked.push_back((id, accepted.refused, seeds));
             }
             Some(error) => {

@@ -159,6 +159,7 @@ impl Hub {
 
     fn deliver(&mut self, id: u64, job: Arc<Job>, reply: Arc<Reply>, now: Instant) {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        tracing::debug!(url = job.url().as_str(), status = reply.status.as_u16(), bytes = reply.body.len(), "crawled");
         let attempt = ticket.attempt.clone().unwrap_or_else(nothing);
         ticket.records.push(record::text(&job, Some(reply.status.as_u16()), None, attempt.latency));
         ticket.reply = Some(reply.clone());

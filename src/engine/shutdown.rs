@@ -108,14 +108,25 @@ impl Hub {
         for done in std::mem::take(&mut self.seeds_waiting) {
             self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
         }
-        for (id, _, _) in &self.blocked {
-            let commit = self.tickets.get_mut(id).and_then(|t| t.commit.take_if(|c| matches!(c.then, Then::Resume(_))));
-            if let Some(Commit { then: Then::Resume(done), .. }) = commit {
-                self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
-            }
+        let blocked: Vec<u64> = self.blocked.iter().map(|(id, _, _)| *id).collect();
+        for id in blocked {
+            self.refuse_part(id, now);
         }
         self.blocked.retain(|(id, _, _)| self.tickets.get(id).is_some_and(|t| t.commit.is_some()));
         self.arm(Step::Downloads, self.config.grace, now);
+    }
+
+    /// Gives up a part that has no room in the frontier; whether there was one. A callback that ended meanwhile ends now.
+    pub(super) fn refuse_part(&mut self, id: u64, now: Instant) -> bool {
+        let Some(ticket) = self.tickets.get_mut(&id) else { return false };
+        let commit = ticket.commit.take_if(|c| matches!(c.then, Then::Resume(_)));
+        let Some(Commit { then: Then::Resume(done), .. }) = commit else { return false };
+        let early = ticket.early.take();
+        self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
+        if let Some(early) = early {
+            self.parsed(*early, now);
+        }
+        true
     }
 
     /// Stops at once: everything in flight goes back, what is kept is closed.
@@ -128,6 +139,14 @@ impl Hub {
                 self.acts.push(Act::Parsers(ParserCommand::Abandon));
                 self.give_up_all(now);
                 self.enter_step(Step::Reports, now);
+            } else {
+                // The step under way was given time for one signal: it has less now.
+                let step = stopping.step;
+                if step == Step::Delivery {
+                    let within = (LAST_WORD * 3).saturating_sub(COLLECTOR_ANSWERS);
+                    self.acts.push(Act::CollectorControl(CollectorControl::CloseWithin(within)));
+                }
+                self.arm(step, LAST_WORD * 3, now);
             }
         }
     }

@@ -146,6 +146,7 @@ impl Parser {
             stage: self.stage.clone(),
             committing: committing.clone(),
             job: job.clone(),
+            under_way: Rc::default(),
         });
         let context = self.stage.listeners.context.clone();
         let out =
@@ -173,6 +174,10 @@ impl Parser {
             };
             if let Some(fault) = fault {
                 return Ok(Err(fault));
+            }
+            // A part whose `flush` was dropped goes first. It fails only when the job stops.
+            if out.committed().await.is_err() {
+                return Ok(Err(CallbackFault::Cancelled));
             }
             let (jobs, items) = out.take();
             Ok(Ok(stage.run(jobs, items, job.as_deref()).await))
@@ -261,30 +266,61 @@ impl Worker for Parser {
     }
 }
 
-/// Commits a part of a running callback's effects.
+/// Commits parts of a running callback's effects, one at a time.
 struct Commit {
     tag: Tag,
     engine: Facts<Fact>,
     stage: Stage,
     committing: Rc<Cell<u32>>,
     job: Option<Arc<Job>>,
+    under_way: Rc<RefCell<Option<UnderWay>>>,
+}
+
+/// A part on its way. It belongs to the callback, not to the `flush` that waits for it: that may be dropped.
+struct UnderWay {
+    whole: LocalBoxFuture<'static, Result<(), String>>,
+    /// Whether the engine has it.
+    posted: Rc<Cell<bool>>,
 }
 
 impl Port for Commit {
-    fn commit(&self, jobs: Vec<Job>, items: Vec<Scraped>) -> LocalBoxFuture<'static, Result<(), String>> {
-        let (tag, engine, stage, job, committing) =
-            (self.tag, self.engine.clone(), self.stage.clone(), self.job.clone(), self.committing.clone());
-        Box::pin(async move {
+    fn begin(&self, jobs: Vec<Job>, items: Vec<Scraped>) {
+        let (tag, engine, stage, job) = (self.tag, self.engine.clone(), self.stage.clone(), self.job.clone());
+        let posted = Rc::new(Cell::new(false));
+        let told = posted.clone();
+        let whole = Box::pin(async move {
             let effects = stage.run(jobs, items, job.as_deref()).await;
             let (done, answer) = oneshot::channel();
-            let waiting = Waiting::new(committing);
             if !engine.post(Fact::Part(Part { tag, effects, done })) {
                 return Err("the job is over".to_owned());
             }
-            let answer = answer.await.unwrap_or_else(|_| Err("the job is stopping".to_owned()));
-            drop(waiting);
-            answer
-        })
+            told.set(true);
+            answer.await.unwrap_or_else(|_| Err("the job is stopping".to_owned()))
+        });
+        *self.under_way.borrow_mut() = Some(UnderWay { whole, posted });
+    }
+
+    fn answered(&self) -> LocalBoxFuture<'static, Result<(), String>> {
+        let (under_way, committing) = (self.under_way.clone(), self.committing.clone());
+        let mut waiting = None;
+        Box::pin(std::future::poll_fn(move |cx| {
+            // Pipelines run in here; they do not know the port, so nothing borrows this twice.
+            let mut place = under_way.borrow_mut();
+            let Some(part) = place.as_mut() else { return Poll::Ready(Ok(())) };
+            let polled = part.whole.as_mut().poll(cx);
+            match &polled {
+                Poll::Ready(_) => {
+                    waiting = None;
+                    *place = None;
+                }
+                // The wait for the engine has no limit; pipelines have that of any await.
+                Poll::Pending if part.posted.get() => {
+                    waiting.get_or_insert_with(|| Waiting::new(committing.clone()));
+                }
+                Poll::Pending => {}
+            }
+            polled
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use serde_json::Value;
 
 use super::message::Effects;
@@ -45,36 +46,60 @@ impl Listeners {
     }
 }
 
+/// How an item left the pipelines.
+enum Left {
+    Kept(String),
+    Dropped(String),
+    Broken(String),
+}
+
 impl Stage {
-    /// Runs the items through the pipelines, one after the other, in the order they were made.
+    /// Runs the items through the pipelines, `CONCURRENT_ITEMS` at a time; they keep the order they were made in.
     pub(crate) async fn run(&self, jobs: Vec<Job>, items: Vec<Scraped>, page: Option<&Job>) -> Effects {
         let mut effects = Effects { jobs, scraped: items.len() as u64, ..Effects::default() };
-        for item in items {
-            let outcome = match item {
-                Scraped::Broken(why) => Err(why),
-                Scraped::Object(text) if self.pipelines.is_empty() => Ok(Some(text)),
-                Scraped::Object(text) => self.process(&text).await,
-            };
-            let context = &self.listeners.context;
-            match outcome {
-                Ok(Some(text)) => {
-                    self.listeners.tell(&Signal::ItemScraped { item: &text });
-                    effects.items.push(text);
-                }
-                Ok(None) => effects.dropped += 1,
-                Err(reason) => {
-                    effects.broken += 1;
-                    context.stats().inc("item_error_count");
-                    let (url, step) = page.map(|job| (job.url().as_str(), job.request.step().name())).unwrap_or_default();
-                    tracing::error!(url, step, reason, "item error");
-                    self.listeners.tell(&Signal::ItemError { reason: &reason });
-                }
+        if self.pipelines.is_empty() {
+            for item in items {
+                let left = match item {
+                    Scraped::Broken(why) => Left::Broken(why),
+                    Scraped::Object(text) => Left::Kept(text),
+                };
+                self.account(left, &mut effects, page);
             }
+            return effects;
+        }
+        let at_once = self.listeners.context.settings().concurrent_items.max(1);
+        let passing = items.into_iter().map(async |item| match item {
+            Scraped::Broken(why) => Left::Broken(why),
+            Scraped::Object(text) => self.process(&text).await.unwrap_or_else(Left::Broken),
+        });
+        let mut passed = std::pin::pin!(futures_util::stream::iter(passing).buffered(at_once));
+        while let Some(left) = passed.next().await {
+            self.account(left, &mut effects, page);
         }
         effects
     }
 
-    async fn process(&self, text: &str) -> Result<Option<String>, String> {
+    fn account(&self, left: Left, effects: &mut Effects, page: Option<&Job>) {
+        match left {
+            Left::Kept(text) => {
+                self.listeners.tell(&Signal::ItemScraped { item: &text });
+                effects.items.push(text);
+            }
+            Left::Dropped(reason) => {
+                self.listeners.tell(&Signal::ItemDropped { reason: &reason });
+                effects.dropped += 1;
+            }
+            Left::Broken(reason) => {
+                effects.broken += 1;
+                self.listeners.context.stats().inc("item_error_count");
+                let (url, step) = page.map(|job| (job.url().as_str(), job.request.step().name())).unwrap_or_default();
+                tracing::error!(url, step, reason, "item error");
+                self.listeners.tell(&Signal::ItemError { reason: &reason });
+            }
+        }
+    }
+
+    async fn process(&self, text: &str) -> Result<Left, String> {
         let context = &self.listeners.context;
         let Ok(Value::Object(mut item)) = serde_json::from_str(text) else {
             return Err("the item is not readable as a JSON object".to_owned());
@@ -86,13 +111,12 @@ impl Stage {
                     context.stats().inc("item_dropped_count");
                     context.stats().inc(format!("item_dropped_reasons_count/{name}"));
                     tracing::warn!(pipeline = name, reason, "item dropped");
-                    self.listeners.tell(&Signal::ItemDropped { reason: &reason });
-                    return Ok(None);
+                    return Ok(Left::Dropped(reason));
                 }
                 Err(error) => return Err(format!("pipeline {name}: {error}")),
             }
         }
-        to_text(&item).map(Some).map_err(|e| e.to_string())
+        to_text(&item).map(Left::Kept).map_err(|e| e.to_string())
     }
 }
 

@@ -19,6 +19,7 @@ use crate::app::choose;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::layer::{LiveLevel, LogLayer};
+use crate::collector::log::LogError;
 use crate::collector::logring::LogRing;
 use crate::collector::{Outlets, Seeds};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
@@ -96,8 +97,11 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let log = crate::cli::logging::current();
     log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
     let outlets = Outlets { feeds, ring, stats: stats.clone() };
-    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds)
-        .map_err(|e| StartError::Io(e.to_string()))?;
+    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| match e {
+        // What the caller can mend: another directory, or the other run's end.
+        LogError::Locked { .. } | LogError::OtherJob { .. } | LogError::NewerFormat { .. } => StartError::Usage(e.to_string()),
+        other => StartError::Io(other.to_string()),
+    })?;
     let spool = delivery.spool.clone();
 
     let entry = Entry::new();

@@ -138,7 +138,7 @@ fn keys_named_in_the_documents_exist() {
     // Spelled like settings, but something else.
     let others = [
         "JOB_ID",
-        "DRAGLINE_LONG_TESTS",
+        "LONG_TESTS_OF_DRAGLINE",
         "SPINNERET_URL",
         "APCLOUDY_URL",
         "UPDATE_DOCS",

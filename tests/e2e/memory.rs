@@ -1,4 +1,4 @@
-//! Memory has a bound, however much a spider asks for. `DRAGLINE_LONG_TESTS=1` runs the full counts.
+//! Memory has a bound, however much a spider asks for. `LONG_TESTS_OF_DRAGLINE=1` runs the full counts.
 
 use super::harness::Folder;
 use super::server::{Answer, Server};
@@ -8,7 +8,7 @@ use super::user_crate::start;
 const BOUND: u64 = 250 * 1024;
 
 fn counts(short: u64, long: u64) -> String {
-    let long_tests = std::env::var_os("DRAGLINE_LONG_TESTS").is_some_and(|value| value == "1");
+    let long_tests = std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some_and(|value| value == "1");
     if long_tests { long } else { short }.to_string()
 }
 

@@ -84,7 +84,7 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("DRAGLINE_LONG_TESTS").is_some() { 3000 } else { 96 }
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 3000 } else { 96 }
 }
 
 proptest! {

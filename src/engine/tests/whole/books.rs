@@ -170,7 +170,7 @@ fn crawl(world: &World) -> (Outcome, HashMap<String, Vec<String>>) {
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("DRAGLINE_LONG_TESTS").is_some() { 2000 } else { 32 }
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 2000 } else { 32 }
 }
 
 proptest! {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::script::Do::{Bomb, Error, Flush, Hang, Mark, Panic, Send, Sleep, Spin};
+use super::script::Do::{Bomb, Error, Flush, FlushWithin, Hang, Mark, Panic, Send, Sleep, Spin};
 use super::script::{follow, item};
 use super::stand::Stand;
 use super::{MILLI, SECOND};
+use crate::courier::SinkError;
 
 const PAGE: &str = "http://a.test/page";
 
@@ -63,6 +64,25 @@ fn a_panic_in_a_callback_costs_only_its_own_effects() {
     assert_eq!(done.count("engine/restarts/parser-0"), 0, "the parser lives on");
     assert!(done.said("signal error").iter().all(|line| line.contains("a scripted panic")), "{:?}", done.said("signal"));
     assert_eq!(done.said("signal error").len(), 1);
+}
+
+#[test]
+fn a_flush_that_is_dropped_loses_nothing_and_goes_on() {
+    let mut stand = Stand::new()
+        .start([follow("http://a.test/first"), follow(PAGE)])
+        .page("http://a.test/first", [item("first")])
+        .page(PAGE, [Sleep(SECOND), item("a"), FlushWithin(10 * MILLI), item("b"), FlushWithin(10 * MILLI), item("c")])
+        .with(|s| s.spool_max_bytes = 1);
+    // The spool takes one group, and the sink nothing for some seconds.
+    stand.sink_fault = Box::new(|call| {
+        let fault = || SinkError::Retry { after: Some(SECOND), why: "not yet".to_owned() };
+        (call <= 4).then(fault)
+    });
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!(done.said("flush dropped").len(), 2);
+    assert_eq!(done.ids(), ["a", "b", "c", "first"]);
+    assert_eq!((done.ended.books.handled, done.ended.code), (2, 0), "{:?}", done.ended.imbalances);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::scheduler::MemoryStore;
 use crate::testkit::transport::Answer;
 
 fn long(short: usize, long: usize) -> usize {
-    if std::env::var_os("DRAGLINE_LONG_TESTS").is_some() { long } else { short }
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { long } else { short }
 }
 
 fn weighed(stand: &mut Stand) -> Arc<Most> {

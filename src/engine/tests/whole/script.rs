@@ -34,6 +34,8 @@ pub(super) enum Do {
     Sleep(Duration),
     /// Commits and waits.
     Flush,
+    /// Commits, but waits no longer than this.
+    FlushWithin(Duration),
     Panic,
     Error(&'static str),
     /// `send`s so many requests, one by one.
@@ -168,6 +170,10 @@ impl Robot {
                 Do::Mark(text) => response.expect("a mark needs a response").mark(*text),
                 Do::Sleep(time) => tokio::time::sleep(*time).await,
                 Do::Flush => out.flush().await?,
+                Do::FlushWithin(time) => match tokio::time::timeout(*time, out.flush()).await {
+                    Ok(flushed) => flushed?,
+                    Err(_) => self.script.notes.add("flush dropped"),
+                },
                 Do::Panic => panic!("a scripted panic"),
                 Do::Error(text) => return Err(CallbackError::new(*text)),
                 Do::Send(count, prefix) => {

@@ -166,6 +166,25 @@ fn a_sink_that_takes_nothing_does_not_hold_the_end() {
 }
 
 #[test]
+fn a_second_signal_hurries_a_delivery_under_way() {
+    let mut stand = every_page(Stand::new().start(pages()), &[item("a")]).with(|s| s.apcloudy_batch_size = 1_000);
+    let dir = tempfile::TempDir::new().unwrap();
+    stand.spool = Some(dir.path().join("spool"));
+    let done = stand.run_and(|desk| async move {
+        desk.sink_open.store(false, Ordering::SeqCst);
+        tokio::time::sleep(SECOND).await;
+        desk.stop();
+        // Nothing is in flight any more: only the sink is waited for.
+        tokio::time::sleep(SECOND).await;
+        desk.kill();
+    });
+    assert!(done.took > 2 * SECOND && done.took <= 2 * SECOND + AT_ONCE + 100 * MILLI, "{:?}", done.took);
+    let delivery = &done.ended.delivery;
+    assert_eq!((delivery.items, delivery.spooled, done.ended.code), (PAGES, PAGES, 4));
+    assert_eq!(done.ended.imbalances, Vec::<String>::new());
+}
+
+#[test]
 fn limits_of_the_settings_end_a_job_by_their_name() {
     let base =
         || every_page(every_answer(Stand::new().start(pages()), &Answer::html("ok").after(SECOND)), &[item("a"), item("b")]);

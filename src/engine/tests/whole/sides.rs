@@ -82,7 +82,7 @@ fn items_pass_the_pipelines_in_order_and_each_end_is_counted() {
     for name in ["first", "second"] {
         stand.pipelines.push((name.to_owned(), Box::new(Stamp(name, seen.clone()))));
     }
-    let done = stand.run();
+    let done = stand.with(|s| s.concurrent_items = 1).run();
     done.assert_whole();
     assert_eq!(done.ids(), ["good", "last"]);
     assert!(done.items.iter().all(|i| i["first"] == true && i["second"] == true));
@@ -94,6 +94,20 @@ fn items_pass_the_pipelines_in_order_and_each_end_is_counted() {
     assert_eq!(done.count("item_dropped_reasons_count/second"), 1);
     assert_eq!(done.count("item_error_count"), 2);
     assert_eq!(done.ended.books.handled, 1, "an item's end is not its page's");
+}
+
+#[test]
+fn as_many_items_as_the_setting_says_are_in_pipelines_at_once_and_keep_their_order() {
+    for (at_once, seconds) in [(1, 10), (4, 3), (100, 1)] {
+        let names: Vec<String> = (0..10).map(|n| format!("item {n}")).collect();
+        let mut stand = Stand::new().start([follow(PAGE)]).page(PAGE, names.iter().map(|name| item(name)));
+        stand.pipelines.push(("first".to_owned(), Box::new(Stamp("first", Arc::default()))));
+        let done = stand.with(|s| s.concurrent_items = at_once).run();
+        done.assert_whole();
+        let order: Vec<_> = done.said("signal scraped").iter().filter_map(|line| line.split('"').nth(3)).collect();
+        assert_eq!(order, names, "{at_once}");
+        assert!(done.took >= SECOND * seconds && done.took < SECOND * seconds + SECOND / 2, "{at_once}: {:?}", done.took);
+    }
 }
 
 struct Listener(Arc<Mutex<Vec<String>>>);
