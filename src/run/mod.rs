@@ -84,7 +84,6 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     })?;
     let store_path = settings.data_dir.join("jobs.db");
     let job_store = JobStore::open(&store_path).map_err(|e| StartError::Usage(e.to_string()))?;
-    job_store.job_started(&spec.job_id, spec.spider.name, &utc_now()).map_err(|e| StartError::Io(e.to_string()))?;
 
     let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
     let ring = Arc::new(LogRing::new(LOG_RING));
@@ -103,6 +102,10 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
+    // Only now is the job ours: the spool of another process that runs it would have been refused.
+    JobStore::open(&store_path)
+        .and_then(|store| store.job_started(&spec.job_id, spec.spider.name, &utc_now()))
+        .map_err(|e| StartError::Io(e.to_string()))?;
 
     let entry = Entry::new();
     let stopper = entry.controls();
