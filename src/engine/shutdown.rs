@@ -346,12 +346,10 @@ impl Hub {
             ));
         }
         let reason = stopping.reason;
-        let unreachable = reason == StopReason::Finished
-            && self.tally.pages == 0
-            && self.tally.failed > 0
-            && self.tally.failed == self.tally.unreachable;
+        // Requests failed and not one was answered: whatever was meant to be crawled was not.
+        let unanswered = reason == StopReason::Finished && self.tally.pages == 0 && self.tally.failed > 0;
         let mut code = exit_code(&reason);
-        if unreachable || self.start_failed.is_some() {
+        if unanswered || self.start_failed.is_some() {
             code = worse(code, 3);
         }
         if delivery.spooled > 0 || delivery.undelivered_records > 0 || !delivery.feed_errors.is_empty() {
@@ -375,7 +373,8 @@ impl Hub {
                 | StopReason::DiskFull(m)
                 | StopReason::FrontierFull(m)
                 | StopReason::Internal(m) => Some(m.clone()),
-                _ if unreachable => Some("no target could be reached".to_owned()),
+                _ if unanswered && self.tally.failed == self.tally.unreachable => Some("no target could be reached".to_owned()),
+                _ if unanswered => Some("no page could be fetched".to_owned()),
                 _ => self.start_failed.clone().map(|e| format!("start failed: {e}")),
             },
         };

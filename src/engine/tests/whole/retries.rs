@@ -157,3 +157,11 @@ fn a_download_that_outlives_its_lease_keeps_it_alive() {
     assert_eq!((done.granted.len(), done.ledger.expired), (1, 0));
     assert!(done.count("lease/renewed") >= 1);
 }
+
+#[test]
+fn a_crawl_that_cannot_send_anything_gives_up() {
+    let done = Stand::new().start([follow("mailto:shop@a.test")]).run();
+    done.assert_whole();
+    assert_eq!((done.ended.books.failed, done.asked.len()), (1, 0));
+    assert_eq!((done.ended.code, done.ended.note.as_deref()), (3, Some("no page could be fetched")));
+}
