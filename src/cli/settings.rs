@@ -106,7 +106,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_nearest() {
         let error = shown("--get LOG_LEVL").unwrap_err();
         assert_eq!(error.code(), 64);
-        assert_eq!(error.to_string(), "unknown setting LOG_LEVL; did you mean LOG_LEVEL?; `dragline settings` lists all");
+        assert_eq!(error.to_string(), "unknown setting LOG_LEVL; did you mean LOG_LEVEL? `dragline settings` lists all");
         assert_eq!(shown("--spider shp").unwrap_err().code(), 64);
     }
 }

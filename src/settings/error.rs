@@ -45,7 +45,7 @@ pub enum SettingsError {
         message: String,
     },
     /// A key that does not exist.
-    #[error("unknown setting {key} ({origin}){}; `dragline settings` lists all", nearest_text(.nearest))]
+    #[error("unknown setting {key} ({origin}){} `dragline settings` lists all", nearest_text(.nearest))]
     UnknownKey {
         /// Where it was given.
         origin: Source,
@@ -113,7 +113,7 @@ pub enum SettingsError {
 }
 
 fn nearest_text(nearest: &Option<&'static str>) -> String {
-    nearest.map_or_else(String::new, |key| format!("; did you mean {key}?"))
+    nearest.map_or_else(|| ";".to_owned(), |key| format!("; did you mean {key}?"))
 }
 
 /// Everything that is wrong with the settings, in the order of the layers. Never empty.
