@@ -110,6 +110,9 @@ impl CollectorState {
                 // The newer one stands for both.
                 log.mark_settled(older);
             }
+            if let Some((_, text)) = entry.record() {
+                self.watched.note(seq, text);
+            }
             self.batcher.add(seq, entry, now, &mut self.full);
         }
         // At once, and not when the turn is through: a panic must not forget a cut.

@@ -29,6 +29,7 @@ use crate::api::stats::Stats;
 use crate::courier::message::{Order, Settled};
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::RequestId;
+use crate::testkit::Watched;
 
 /// Where a test may end an incarnation.
 #[cfg(test)]
@@ -76,6 +77,7 @@ pub struct CollectorState {
     deletable: bool,
     pub(super) full: Vec<CutBatch>,
     pub(super) texts: String,
+    pub(super) watched: Watched,
     #[cfg(test)]
     pub(super) fault: Option<Box<dyn FnMut(Step) + Send>>,
 }
@@ -138,6 +140,7 @@ impl CollectorState {
             deletable: true,
             full: Vec::new(),
             texts: String::new(),
+            watched: Watched::default(),
             #[cfg(test)]
             fault: None,
         })
@@ -223,6 +226,7 @@ impl CollectorState {
             log.flush_writes()?;
         }
         self.step_for_test(4);
+        self.watched.tell();
         if !self.kept.is_empty() {
             self.stats.max("collector/kept_turn_max", i64::try_from(self.kept.len()).unwrap_or(i64::MAX));
             self.facts.push(Fact::Kept(std::mem::take(&mut self.kept)));
