@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs)]
 
+mod apcloudy;
 mod asked_for;
 mod books_of_a_job;
 mod bookshop;
@@ -19,5 +20,6 @@ mod quotes;
 mod secrets;
 mod server;
 mod signals;
+mod spool;
 mod usage;
 mod user_crate;
