@@ -313,9 +313,17 @@ fn http(config: &ClientConfig) -> Result<reqwest::Client, ClientError> {
     let builder = match &config.proxy {
         ProxyChoice::Environment => builder,
         ProxyChoice::None => builder.no_proxy(),
-        ProxyChoice::Url(url) => builder.proxy(Proxy::all(url.expose_secret()).map_err(|_| ClientError::Proxy)?),
+        ProxyChoice::Url(url) => builder.proxy(proxy(url.expose_secret())?),
     };
     builder.build().map_err(|_| ClientError::Build)
+}
+
+fn proxy(url: &str) -> Result<Proxy, ClientError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(&scheme) {
+        return Err(ClientError::Proxy);
+    }
+    Proxy::all(url).map_err(|_| ClientError::Proxy)
 }
 
 /// Host and port of the proxy in between, for messages.

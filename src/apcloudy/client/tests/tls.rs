@@ -105,10 +105,16 @@ async fn a_cas_own_certificate_is_no_servers() {
 
 #[tokio::test]
 async fn what_speaks_no_tls_is_said_to() {
-    let server = ScriptedWebhook::start(SECRET).unwrap();
-    let why = retried(post(&server.url().replace("http:", "https:")).await);
-    assert!(why.starts_with("TLS failed: "), "{why}");
-    assert_eq!(server.requests().len(), 0);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let why = retried(post(&format!("https://{addr}")).await);
+    assert!(why.starts_with("TLS failed: ") && why.ends_with(&format!(" ({addr})")), "{why}");
 }
 
 #[tokio::test]
