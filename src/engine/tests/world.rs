@@ -159,6 +159,7 @@ impl World {
             }),
             context,
             robots_again: Duration::from_secs(600),
+            request_records: mood.records,
         };
         let hub = Hub::new(config, Window::new(1 << 20), now);
         let frontier = Frontier::new(
@@ -169,6 +170,7 @@ impl World {
                 pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
+                returns_offsite: false,
                 seed: 1,
             },
             Box::new(MemoryStore::new(usize::MAX)),
