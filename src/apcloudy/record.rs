@@ -18,7 +18,7 @@ pub struct RequestRecord {
     pub method: String,
     /// The HTTP status; 0 without a response.
     pub status_code: u16,
-    /// Seconds from queueing to the end of the attempt; written with two decimals.
+    /// Seconds from the sending to the last byte, 0 without a sending; written with two decimals.
     #[serde(serialize_with = "two_decimals")]
     pub response_time: f64,
     /// SHA-1 in hex over the method and the canonical URL.

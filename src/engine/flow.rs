@@ -387,12 +387,13 @@ impl Hub {
 
     /// Orders the records of a ticket that is given up; nobody waits for them to be kept.
     fn order_last_records(&mut self, id: u64) {
+        let every_answer = self.records_every_answer();
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         match (ticket.state, &ticket.job, &ticket.attempt) {
             (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) => {
                 ticket.records.push(record::text(job, *status, Some(fault), *latency));
             }
-            (State::Pacing, ..) => record_hop(ticket, None),
+            (State::Pacing, ..) if every_answer => record_hop(ticket, None),
             _ => {}
         }
         if ticket.records.is_empty() {
