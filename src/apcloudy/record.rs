@@ -18,7 +18,7 @@ pub struct RequestRecord {
     pub method: String,
     /// The HTTP status; 0 without a response.
     pub status_code: u16,
-    /// Seconds from sending to the last byte, on a clock that never jumps; written with two decimals.
+    /// Seconds from sending to the last byte on a clock that never jumps, 0 without a sending; written with two decimals.
     #[serde(serialize_with = "two_decimals")]
     pub response_time: f64,
     /// SHA-1 in hex over the method and the canonical URL.

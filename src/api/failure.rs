@@ -196,10 +196,12 @@ impl Fault {
         Self { kind, message: message.into() }
     }
 
-    /// `<ErrorClass>: <message>`, the `error` field of a request record.
+    /// `<ErrorClass>: <message>`, the `error` field of a request record. Scrapy's class for a body that ended early
+    /// has no message, so the record has none either.
     #[must_use]
     pub fn record_text(&self) -> String {
-        format!("{}: {}", self.kind.error_class(), self.message)
+        let message = if self.kind == FailureKind::DataLoss { "" } else { self.message.as_str() };
+        format!("{}: {message}", self.kind.error_class())
     }
 }
 

@@ -13,7 +13,7 @@ pub enum Order {
 }
 
 /// One atomic group of records.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Group {
     /// The ticket that waits for it.
     pub tag: Tag,

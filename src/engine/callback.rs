@@ -40,11 +40,8 @@ impl Hub {
                 let Some(job) = job else { return };
                 let cut_off = result == Err(CallbackFault::Lost) && !self.phase.pulls();
                 if cut_off || result == Err(CallbackFault::Cancelled) {
-                    // The page was fetched, but nothing of it counts: the next run fetches it again.
-                    if let Some(ticket) = self.tickets.get_mut(&id) {
-                        ticket.records.clear();
-                    }
-                    self.put_back(id, Duration::ZERO);
+                    // The page was fetched, which its record says; nothing else of it counts, and the next run fetches it again.
+                    self.put_back_after_group(id, Duration::ZERO, now);
                     return;
                 }
                 let outcome = if unknown_step {

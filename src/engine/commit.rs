@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::act::Act;
 use super::hub::Hub;
 use super::message::StopReason;
+use super::record;
 use super::ticket::{Commit, Kind, State, Tag, Then, Ticket};
 use crate::collector::message::{Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder};
 use crate::parser::message::{CallbackFault, Effects, Part};
@@ -61,8 +62,7 @@ impl Hub {
             (Then::Settle(outcome), Some(job)) => Some(End { request: job.id, attempt: job.attempts, outcome: *outcome }),
             _ => None,
         };
-        let group =
-            Arc::new(Group { tag: ticket.tag, part: ticket.parts, items, records: std::mem::take(&mut ticket.records), end });
+        let group = Arc::new(Group { tag: ticket.tag, part: ticket.parts, items, records: Vec::new(), end });
         ticket.parts += 1;
         ticket.commit = Some(Commit { offer: None, group, then });
         if ends {
@@ -100,6 +100,7 @@ impl Hub {
         if let Some(commit) = &mut ticket.commit {
             commit.offer = None;
         }
+        ticket.records.extend(accepted.filtered.iter().map(record::offsite));
         match accepted.error {
             None => {
                 // Where there was room for this one, there may be for others.
@@ -121,7 +122,10 @@ impl Hub {
 
     /// The children are in: orders the group.
     fn keep(&mut self, id: u64, now: Instant) {
-        let Some(commit) = self.tickets.get(&id).and_then(|t| t.commit.as_ref()) else { return };
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        let Some(commit) = &mut ticket.commit else { return };
+        // Not before: a part that finds no room is given up, and the records are the next group's.
+        Arc::make_mut(&mut commit.group).records = std::mem::take(&mut ticket.records);
         let group = commit.group.clone();
         if group.items.is_empty() && group.records.is_empty() && group.end.is_none() {
             self.kept_one(group.tag, group.part, now);

@@ -8,13 +8,15 @@ use tokio::time::Instant;
 use super::act::Act;
 use super::hub::Hub;
 use super::record;
-use super::ticket::{Kind, LeaseGuard, State, Then};
+use super::ticket::{Kind, LeaseGuard, State, Then, Ticket};
 use crate::api::failure::{FailureKind, Fault};
+use crate::collector::message::{Group, Order as CollectorOrder};
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
 use crate::scheduler::job::{Job, JobKind, Outcome};
 use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
+use crate::settings::RequestRecords;
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
@@ -52,9 +54,7 @@ impl Hub {
         }
         match verdict {
             Verdict::Go => self.acquire(tag.ticket, now),
-            Verdict::Forbidden => {
-                self.fail_unfetched(tag.ticket, Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now)
-            }
+            Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.fail_unfetched(tag.ticket, robots_unavailable(&why), now),
             // Only hops get these.
             Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO),
@@ -99,6 +99,7 @@ impl Hub {
     pub(super) fn fetched(&mut self, fetched: Fetched, now: Instant) {
         let Fetched { tag, mut verdict, mut attempt } = fetched;
         let settings = self.config.context.settings();
+        let every_answer = self.records_every_answer();
         let Some(ticket) = self.current(tag) else { return };
         let id = tag.ticket;
         let cancelled = matches!(&verdict, Made::Fail(fault, _) if fault.kind == FailureKind::Cancelled);
@@ -122,9 +123,14 @@ impl Hub {
             };
             attempt.fault = Some(lost);
         }
-        // One record for each failed attempt; a reply leaves one when the request ends with it.
-        if let Some(fault) = attempt.fault.as_ref().filter(|f| f.kind != FailureKind::Cancelled) {
-            ticket.records.push(record::text(&job, attempt.status, Some(fault), attempt.latency));
+        // One record for each failed attempt, one that a stop cut off on the wire among them; an answer leaves one
+        // when the request ends with it.
+        let leaves_one = match &attempt.fault {
+            Some(fault) => fault.kind != FailureKind::Cancelled || attempt.sent_at.is_some(),
+            None => every_answer && matches!(verdict, Made::Retry { .. }),
+        };
+        if leaves_one {
+            ticket.records.push(record::text(&job, attempt.status, attempt.fault.as_ref(), attempt.latency));
         }
         ticket.attempt = Some(attempt);
         self.free_slot(id);
@@ -196,8 +202,12 @@ impl Hub {
 
     /// The request failed before anything was sent.
     pub(super) fn fail_unfetched(&mut self, id: u64, fault: Fault, now: Instant) {
-        let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        let Some(job) = ticket.job.clone() else { return };
+        // That of the hop which led here: this URL was never asked.
+        ticket.attempt = None;
         if job.kind == JobKind::Robots {
+            ticket.records.push(record::text(&job, None, Some(&fault), Duration::ZERO));
             self.answer_robots(
                 &job,
                 RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },
@@ -215,7 +225,9 @@ impl Hub {
     }
 
     fn robots_fetched(&mut self, id: u64, job: &Arc<Job>, verdict: Made, now: Instant) {
-        let took = self.tickets.get(&id).and_then(|t| t.attempt.as_ref()).map_or(Duration::ZERO, |a| a.latency);
+        let attempt = self.tickets.get(&id).and_then(|t| t.attempt.as_ref());
+        let took = attempt.map_or(Duration::ZERO, |a| a.latency);
+        let answered = attempt.filter(|a| a.fault.is_none()).and_then(|a| a.status);
         match verdict {
             Made::Deliver(reply) => {
                 let status = reply.status.as_u16();
@@ -242,6 +254,9 @@ impl Hub {
                 self.put_back_after_group(id, Duration::ZERO, now);
             }
             Made::Fail(fault, _) => {
+                if let (Some(status), Some(ticket)) = (answered, self.tickets.get_mut(&id)) {
+                    ticket.records.push(record::text(job, Some(status), Some(&fault), took));
+                }
                 self.stats.inc(format!("robotstxt/exception_count/{}", fault.kind.error_class()));
                 self.answer_robots(
                     job,
@@ -302,6 +317,7 @@ impl Hub {
     pub(super) fn paced(&mut self, paced: Paced, now: Instant) {
         let Paced { tag, job, slot, wants_sent, verdict } = paced;
         let fetches = self.phase.fetches();
+        let every_answer = self.records_every_answer();
         let Some(ticket) = self.current(tag) else {
             if verdict == Verdict::Go {
                 self.acts.push(Act::Scheduler(Order::Freed { slot }));
@@ -315,11 +331,14 @@ impl Hub {
             ticket.slot = Some(slot);
             ticket.wants_sent = wants_sent;
         }
-        let refused = |kind, message: &str| Fault::new(kind, message);
+        // Of a hop that leads nowhere there is a record with the reason.
+        if every_answer && !matches!(verdict, Verdict::Duplicate | Verdict::Offsite) {
+            record_hop(ticket, None);
+        }
         match verdict {
             Verdict::Go if !fetches => {
                 self.free_slot(id);
-                self.put_back(id, Duration::ZERO);
+                self.put_back_after_group(id, Duration::ZERO, now);
             }
             Verdict::Go => {
                 let margin = now + Duration::from_secs(1);
@@ -333,28 +352,32 @@ impl Hub {
                     self.acquire(id, now);
                 }
             }
-            Verdict::PutBack => self.put_back(id, Duration::ZERO),
+            Verdict::PutBack => self.put_back_after_group(id, Duration::ZERO, now),
             Verdict::Duplicate | Verdict::Offsite => {
                 let fault = if verdict == Verdict::Offsite {
-                    refused(FailureKind::Offsite, "redirected outside the allowed domains")
+                    record::filtered_offsite(&job)
                 } else {
-                    refused(FailureKind::RedirectDuplicate, "redirected to a URL that was seen before")
+                    Fault::new(FailureKind::RedirectDuplicate, "redirected to a URL that was seen before")
                 };
-                let status = ticket.attempt.as_ref().and_then(|a| a.status);
-                let latency = ticket.attempt.as_ref().map_or(Duration::ZERO, |a| a.latency);
                 // Nothing was asked of the target: the record is that of the URL that led there.
-                let answered = ticket.before.take().unwrap_or_else(|| job.clone());
-                ticket.records.push(record::text(&answered, status, Some(&fault), latency));
+                record_hop(ticket, Some(&fault));
                 self.end_unparsed(id, &job, fault, now);
             }
-            Verdict::Forbidden => self.fail_unfetched(id, refused(FailureKind::RobotsForbidden, "Forbidden by robots.txt"), now),
+            Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.fail_unfetched(id, robots_unavailable(&why), now),
         }
     }
 
-    /// Gives the request back to the frontier; its ticket is over.
+    /// Whether an answer on which another attempt or hop follows leaves a record. When the job stops, none follows
+    /// in this run.
+    fn records_every_answer(&self) -> bool {
+        self.config.request_records == RequestRecords::All || !self.phase.pulls()
+    }
+
+    /// Gives the request back to the frontier at once; its ticket is over.
     pub(super) fn put_back(&mut self, id: u64, delay: Duration) {
         self.free_slot(id);
+        self.order_last_records(id);
         if let Some(ticket) = self.close(id)
             && let Some(job) = ticket.job
         {
@@ -362,14 +385,37 @@ impl Hub {
         }
     }
 
+    /// Orders the records of a ticket that is given up; nobody waits for them to be kept.
+    fn order_last_records(&mut self, id: u64) {
+        let every_answer = self.records_every_answer();
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        match (ticket.state, &ticket.job, &ticket.attempt) {
+            (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) => {
+                ticket.records.push(record::text(job, *status, Some(fault), *latency));
+            }
+            (State::Pacing, ..) if every_answer => record_hop(ticket, None),
+            _ => {}
+        }
+        if ticket.records.is_empty() {
+            return;
+        }
+        let records = std::mem::take(&mut ticket.records);
+        let group = Group { tag: ticket.tag, part: ticket.parts, items: Vec::new(), records, end: None };
+        self.acts.push(Act::Collector(CollectorOrder::Group(Arc::new(group))));
+    }
+
     /// As `put_back`, and the ticket stays until its request records are kept.
-    fn put_back_after_group(&mut self, id: u64, delay: Duration, now: Instant) {
+    pub(super) fn put_back_after_group(&mut self, id: u64, delay: Duration, now: Instant) {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         ticket.share = None;
         if ticket.records.is_empty() {
             self.put_back(id, delay);
             return;
         }
+        if let Some(guard) = ticket.lease.take() {
+            self.release(guard);
+        }
+        let Some(ticket) = self.tickets.get(&id) else { return };
         if let Some(job) = ticket.job.clone() {
             self.scheduler(Order::PutBack { job: Box::new(Arc::unwrap_or_clone(job)), delay });
         }
@@ -382,6 +428,18 @@ impl Hub {
             self.holds.push_back((now + self.config.report_hold, id));
         }
     }
+}
+
+/// The record of the redirect that led to a ticket's URL, once.
+fn record_hop(ticket: &mut Ticket, fault: Option<&Fault>) {
+    if let Some(answered) = ticket.before.take() {
+        let (status, took) = ticket.attempt.as_ref().map_or((None, Duration::ZERO), |a| (a.status, a.latency));
+        ticket.records.push(record::text(&answered, status, fault, took));
+    }
+}
+
+fn robots_forbidden() -> Fault {
+    Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt")
 }
 
 fn robots_unavailable(why: &str) -> Fault {

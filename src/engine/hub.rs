@@ -22,6 +22,7 @@ use crate::api::context::Context;
 use crate::api::stats::Stats;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::settings::RequestRecords;
 use crate::{collector, reporter};
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
@@ -65,6 +66,8 @@ pub(crate) struct HubConfig {
     pub context: Context,
     /// Where requests of an unread robots.txt wait.
     pub robots_again: Duration,
+    /// `APCLOUDY_REQUEST_RECORDS`.
+    pub request_records: RequestRecords,
 }
 
 /// Limits that end a job.

@@ -56,7 +56,7 @@ impl Hub {
         if !fetches {
             drop(guard);
             self.free_slot(leased.tag.ticket);
-            self.put_back(leased.tag.ticket, Duration::ZERO);
+            self.put_back_after_group(leased.tag.ticket, Duration::ZERO, now);
             return;
         }
         if let Some(ticket) = self.tickets.get_mut(&leased.tag.ticket) {
@@ -100,7 +100,7 @@ impl Hub {
                 self.waiting_slots.entry(site).or_default().insert(slot);
             }
         }
-        self.put_back(id, Duration::ZERO);
+        self.put_back_after_group(id, Duration::ZERO, now);
     }
 
     pub(super) fn renew_failed(&mut self, failed: &RenewFailed) {

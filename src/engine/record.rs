@@ -1,11 +1,14 @@
 //! Request records and the failures of the closing summary.
+//!
+//! What leaves a record, by `APCLOUDY_REQUEST_RECORDS`: with `final` every attempt that failed and every end of a
+//! request, an answer only where nothing follows on it; with `all` every answer, every hop and every offsite request too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::apcloudy::RequestRecord;
-use crate::api::failure::Fault;
+use crate::api::failure::{FailureKind, Fault};
 use crate::scheduler::job::Job;
 use crate::web::canonical::wire_fingerprint;
 
@@ -27,6 +30,17 @@ pub(crate) fn text(job: &Job, status: Option<u16>, fault: Option<&Fault>, took: 
     };
     // Every field is a text, a number or a flag: there is always a text form.
     record.to_text().unwrap_or_default()
+}
+
+/// The record of a request that the frontier dropped as offsite.
+pub(crate) fn offsite(job: &Job) -> String {
+    text(job, None, Some(&filtered_offsite(job)), Duration::ZERO)
+}
+
+/// Why a request that leaves the allowed domains is dropped, in Scrapy's words.
+pub(crate) fn filtered_offsite(job: &Job) -> Fault {
+    let host = job.url().host_str().unwrap_or_default();
+    Fault::new(FailureKind::Offsite, format!("Filtered offsite request to '{host}'"))
 }
 
 /// Reasons of failed requests, each with how often and one example.
@@ -62,7 +76,6 @@ impl Failures {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::api::failure::FailureKind;
     use crate::api::request::Request;
     use crate::scheduler::job::RequestId;
 

@@ -36,7 +36,7 @@ use crate::run::Progress;
 use crate::scheduler::message::Pacing;
 use crate::scheduler::store::Store;
 use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
-use crate::settings::Settings;
+use crate::settings::{RequestRecords, Settings};
 
 /// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
 const SCHEDULER_BOUND: usize = 4096;
@@ -269,6 +269,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
             .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
+        returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,
     }
 }
@@ -304,6 +305,7 @@ fn hub_config(
         releaser,
         context,
         robots_again: ROBOTS_AGAIN,
+        request_records: settings.apcloudy_request_records,
     }
 }
 

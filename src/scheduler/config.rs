@@ -18,6 +18,8 @@ pub struct SchedulerConfig {
     /// Offers of start requests are refused above this many bytes of frontier, so that the links of pages
     /// still find room below `FRONTIER_MAX_BYTES`.
     pub seeds_stop_at: usize,
+    /// Whether the answer to an offer brings back what is offsite: for a record of each.
+    pub returns_offsite: bool,
     /// Seed of the delays' jitter.
     pub seed: u64,
 }

@@ -44,6 +44,7 @@ pub struct Frontier {
     robots: RobotsDesk,
     counters: Counters,
     seeds_stop_at: usize,
+    returns_offsite: bool,
     waiting: HashMap<SlotId, Waiting>,
     /// Jobs handed out in all, and up to how many may be.
     handed: u64,
@@ -96,6 +97,7 @@ impl Frontier {
             robots: RobotsDesk::new(config.robots_agent),
             counters: Counters::new(stats, store.medium()),
             seeds_stop_at: config.seeds_stop_at,
+            returns_offsite: config.returns_offsite,
             waiting: HashMap::new(),
             handed: 0,
             granted: 0,

@@ -43,7 +43,7 @@ pub struct Job {
     pub request: Request,
     /// The request whose callback asked for it.
     pub parent: Option<RequestId>,
-    /// The page whose callback asked for it.
+    /// The page whose callback asked for it: its final URL. None for start requests and robots.txt.
     pub parent_url: Option<Arc<str>>,
     /// Links from a start request, 0 for one.
     pub depth: u32,

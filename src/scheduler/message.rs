@@ -149,6 +149,9 @@ pub struct Accepted {
     pub error: Option<StoreError>,
     /// The offer's requests, back, when it was refused: to be offered again under a new number.
     pub refused: Vec<Job>,
+    /// The offer's offsite requests, where the configuration asks for them (`returns_offsite`); none of a refused
+    /// offer's, which is judged anew.
+    pub filtered: Vec<Job>,
 }
 
 /// Answers a pull: jobs that may go now, and what is left.

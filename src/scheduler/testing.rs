@@ -44,6 +44,7 @@ pub(crate) fn config() -> SchedulerConfig {
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
         robots_agent: None,
         seeds_stop_at: usize::MAX,
+        returns_offsite: false,
         seed: 1,
     }
 }

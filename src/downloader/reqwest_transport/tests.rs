@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::plane::{IdentityKey, ProxyUrl};
 
+mod record_texts;
 mod tls;
 
 const MS: Duration = Duration::from_millis(1);

@@ -5,10 +5,12 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::world::{Mood, World};
 use crate::engine::message::Control;
+use crate::scheduler::job::Outcome;
+use crate::settings::RequestRecords;
 
 fn mood() -> impl Strategy<Value = Mood> {
-    (0_usize..40, 0_usize..30, 0_usize..40, 0_usize..40, 0_usize..30, 0_usize..50, 1_u64..60, any::<bool>()).prop_map(
-        |(refuse, fail, retry, redirect, callback_fails, parts, pages, robots)| Mood {
+    (0_usize..40, 0_usize..30, 0_usize..40, 0_usize..40, 0_usize..30, 0_usize..50, 1_u64..60, any::<[bool; 2]>()).prop_map(
+        |(refuse, fail, retry, redirect, callback_fails, parts, pages, [robots, all])| Mood {
             refuse,
             fail,
             retry,
@@ -17,6 +19,7 @@ fn mood() -> impl Strategy<Value = Mood> {
             parts,
             pages,
             robots,
+            records: if all { RequestRecords::All } else { RequestRecords::Final },
         },
     )
 }
@@ -68,6 +71,15 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     prop_assert_eq!(reports, world.sent);
     prop_assert_eq!(ended.tally.kept, ended.delivery.items);
     prop_assert!(world.max_open <= concurrent, "{} fetches at once", world.max_open);
+    // Each attempt leaves a record, one that was cut off too; or each that failed, each last answer, and
+    // each redirect that led nowhere.
+    let records = world.records.values().sum::<usize>() as u64;
+    if mood.records == RequestRecords::All {
+        prop_assert_eq!(records, world.sent);
+    } else if !stopped {
+        let nowhere = world.ends.iter().filter(|e| matches!(e.outcome, Outcome::Dropped(_))).count() as u64;
+        prop_assert_eq!(records, world.last_or_failed + nowhere);
+    }
     // Each request ends once.
     let mut ends: Vec<_> = world.ends.iter().map(|e| e.request).collect();
     let count = ends.len();

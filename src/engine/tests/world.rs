@@ -34,7 +34,7 @@ use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::{Clock, Frontier, MemoryStore, SchedulerConfig};
-use crate::settings::Settings;
+use crate::settings::{RequestRecords, Settings};
 use crate::web::key::seen_key;
 
 /// Small dice: enough randomness for a world, the same for the same seed.
@@ -66,6 +66,7 @@ pub(super) struct Mood {
     pub parts: usize,
     pub pages: u64,
     pub robots: bool,
+    pub records: RequestRecords,
 }
 
 /// A callback that is under way.
@@ -104,6 +105,10 @@ pub(super) struct World {
     leases: u64,
     pub granted: u64,
     pub sent: u64,
+    /// Attempts without an answer, and answers with which a request came to its end.
+    pub last_or_failed: u64,
+    /// Request records of every group that was ordered.
+    pub records: BTreeMap<(Tag, u32), usize>,
     pub reports: BTreeMap<u64, u64>,
     pub kept: BTreeSet<(Tag, u32)>,
     pub items_kept: u64,
@@ -159,6 +164,7 @@ impl World {
             }),
             context,
             robots_again: Duration::from_secs(600),
+            request_records: mood.records,
         };
         let hub = Hub::new(config, Window::new(1 << 20), now);
         let frontier = Frontier::new(
@@ -169,6 +175,7 @@ impl World {
                 pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
+                returns_offsite: false,
                 seed: 1,
             },
             Box::new(MemoryStore::new(usize::MAX)),
@@ -193,6 +200,8 @@ impl World {
             leases: 0,
             granted: 0,
             sent: 0,
+            last_or_failed: 0,
+            records: BTreeMap::new(),
             reports: BTreeMap::new(),
             kept: BTreeSet::new(),
             items_kept: 0,
@@ -353,7 +362,10 @@ impl World {
                 self.unhanded.lock().unwrap().push_back(lease);
                 self.pending.push(Pending::Handed);
             }
-            Act::Collector(CollectorOrder::Group(group)) => self.pending.push(Pending::Keep(group)),
+            Act::Collector(CollectorOrder::Group(group)) => {
+                self.records.insert((group.tag, group.part), group.records.len());
+                self.pending.push(Pending::Keep(group));
+            }
             Act::CollectorControl(CollectorControl::Close(_)) => self.pending.push(Pending::Close),
             Act::CollectorControl(_) => {}
             Act::Resume(done, result) => drop(done.send(result)),
@@ -435,6 +447,7 @@ impl World {
         } else {
             (Verdict::Deliver(Box::new(reply(200))), ok)
         };
+        self.last_or_failed += u64::from(attempt.fault.is_some() || matches!(verdict, Verdict::Deliver(_)));
         self.hub.fact(Fact::Fetched(Box::new(Fetched { tag, verdict, attempt })), self.now);
     }
 

@@ -51,7 +51,7 @@ impl Frontier {
                 }
                 self.filtered_duplicates(offered.duplicates, parent.as_deref());
                 self.counters.enqueued(offered.stored);
-                self.accept(offer, offered, &rejected);
+                self.accept(offer, offered, rejected);
             }
             Err(error) => {
                 // In rising order each goes back to where it was.
@@ -115,7 +115,7 @@ impl Frontier {
         }
     }
 
-    fn accept(&mut self, offer: u64, offered: Offered, rejected: &[Rejected]) {
+    fn accept(&mut self, offer: u64, offered: Offered, rejected: Vec<Rejected>) {
         let mut accepted = Accepted {
             offer,
             stored: offered.stored,
@@ -126,12 +126,16 @@ impl Frontier {
             pending: self.store.books().pending,
             error: None,
             refused: Vec::new(),
+            filtered: Vec::new(),
         };
         for Rejected { why, job, .. } in rejected {
             match why {
                 Outside::Offsite => {
                     accepted.offsite += 1;
                     self.filtered_offsite(job.url().host_str().unwrap_or_default());
+                    if self.returns_offsite {
+                        accepted.filtered.push(job);
+                    }
                 }
                 Outside::TooDeep => accepted.too_deep += 1,
                 Outside::TooLong => accepted.too_long += 1,
@@ -159,6 +163,7 @@ impl Frontier {
             pending: self.store.books().pending,
             error: Some(error),
             refused,
+            filtered: Vec::new(),
         }));
     }
 }

@@ -149,5 +149,6 @@ fn robots_job(origin: &str, page: &Url, round: u32) -> Option<Job> {
     request.priority(PRIORITY).dont_filter().allow_offsite().ignore_robots();
     let id = RequestId::robots(origin, round);
     // The key is the request's own: a page of the same URL is another request.
-    Some(Job { kind: JobKind::Robots, parent_url: Some(Arc::from(page.as_str())), ..Job::page(id, id.0, request) })
+    // No callback asked for it: it has no parent.
+    Some(Job { kind: JobKind::Robots, ..Job::page(id, id.0, request) })
 }

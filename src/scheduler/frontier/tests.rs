@@ -157,6 +157,20 @@ fn an_offer_counts_what_is_in_scope_seen_and_outside() {
 }
 
 #[test]
+fn the_answer_to_a_taken_offer_brings_offsite_requests_back_where_they_are_asked_for() {
+    let urls = ["http://b.test/0", "http://a.test/1", "http://c.test/2", "http://a.test/1"];
+    let filtered = |returns_offsite, room| {
+        let limits = SchedulerConfig { allowed_domains: vec!["a.test".into()], returns_offsite, ..config() };
+        let accepted = Played::over(limits, MemoryStore::new(room)).offer((0..).zip(urls).map(|(n, url)| job(n, url)).collect());
+        assert_eq!(accepted.refused.len(), if room == 100 { 4 } else { 0 });
+        accepted.filtered.iter().map(|job| job.url().as_str().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(filtered(true, usize::MAX), ["http://b.test/0", "http://c.test/2"]);
+    assert!(filtered(false, usize::MAX).is_empty());
+    assert!(filtered(true, 100).is_empty(), "a refused offer is judged anew");
+}
+
+#[test]
 fn a_refused_offer_comes_back_whole_and_in_order_and_counts_nothing() {
     let limits = SchedulerConfig { allowed_domains: vec!["a.test".into()], ..config() };
     let mut played = Played::over(limits, MemoryStore::new(100));

@@ -110,7 +110,7 @@ fn a_sink_that_panics_once_gets_every_record_once() {
 
 /// Panics at every write.
 #[derive(Debug)]
-struct Brittle;
+pub(super) struct Brittle;
 
 impl Feed for Brittle {
     fn write(&mut self, _: &[ItemText]) -> Result<(), FeedError> {

@@ -38,7 +38,7 @@ fn every_answer(stand: Stand, answer: &Answer) -> Stand {
 }
 
 /// A stand whose requests are all in one state after a second, by the state's name.
-fn states() -> Vec<(&'static str, Stand)> {
+pub(super) fn states() -> Vec<(&'static str, Stand)> {
     let base = || Stand::new().start(pages());
     let small = |s: &mut crate::settings::Settings| {
         s.frontier_max_bytes = 40 * 1024;
@@ -70,7 +70,7 @@ fn committing(stand: Stand) -> Stand {
     stand
 }
 
-fn stopped(stand: Stand, at: Duration, press: impl Fn(&Desk) + 'static) -> (Outcome, Duration) {
+pub(super) fn stopped(stand: Stand, at: Duration, press: impl Fn(&Desk) + 'static) -> (Outcome, Duration) {
     let done = stand.run_and(move |desk| async move {
         tokio::time::sleep(at).await;
         press(&desk);
@@ -143,7 +143,8 @@ fn downloads_get_their_grace_and_then_are_cancelled_and_reported() {
     assert_eq!((done.ended.books.handled, done.ended.books.pending), (1, 2), "the child waits for the next run");
     let cut: Vec<_> = done.reports.iter().filter(|(_, r)| r.path == "/slow").map(|(_, r)| (r.error, r.release)).collect();
     assert_eq!(cut, [(Some(crate::plane::ErrorKind::Cancelled), true)]);
-    assert_eq!(done.records_of("http://a.test/slow"), [], "a cut attempt is no failed one");
+    let record = done.records_of("http://a.test/slow");
+    assert_eq!(record, [(0, Some("DownloadCancelledError: the job stopped the request"))], "it was made");
 }
 
 #[test]
