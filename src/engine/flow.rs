@@ -12,6 +12,7 @@ use super::ticket::{Kind, LeaseGuard, State, Then, Ticket};
 use crate::api::failure::{FailureKind, Fault};
 use crate::collector::message::{Group, Order as CollectorOrder};
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
+use crate::downloader::middleware::retry::class_path;
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
 use crate::scheduler::job::{Job, JobKind, Outcome};
@@ -257,7 +258,7 @@ impl Hub {
                 if let (Some(status), Some(ticket)) = (answered, self.tickets.get_mut(&id)) {
                     ticket.records.push(record::text(job, Some(status), Some(&fault), took));
                 }
-                self.stats.inc(format!("robotstxt/exception_count/{}", fault.kind.error_class()));
+                self.stats.inc(format!("robotstxt/exception_count/<class '{}'>", class_path(fault.kind)));
                 self.answer_robots(
                     job,
                     RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },

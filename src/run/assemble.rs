@@ -306,6 +306,8 @@ fn hub_config(
         context,
         robots_again: ROBOTS_AGAIN,
         request_records: settings.apcloudy_request_records,
+        stats_dump: settings.stats_dump,
+        memory_peak: super::memory::Memory::most,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod assemble;
 pub(crate) mod jobdir;
+mod memory;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +11,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
-pub(crate) use spec::{JobSpec, Progress, Report, StartError, StdoutSource, StopSwitch};
+pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch, place};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
 use crate::api::context::Context;
-use crate::api::stats::{Stats, utc_now};
+use crate::api::extension::Extension;
+use crate::api::stats::utc_now;
 use crate::app::choose;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
-use crate::collector::layer::{LiveLevel, LogLayer};
 use crate::collector::log::LogError;
-use crate::collector::logring::LogRing;
 use crate::collector::{Outlets, Seeds};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
 use crate::courier::JobStore;
@@ -32,8 +32,6 @@ use crate::plane::embedded::Embedded;
 use crate::scheduler::MemoryStore;
 use crate::settings::UnmatchedLease;
 
-/// Log records that may wait for the collector.
-const LOG_RING: usize = 10_000;
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);
 /// How long a thread may take to end.
@@ -48,8 +46,11 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let settings = spec.settings.clone();
     // Taken as near as possible to when the layers were read: a change from here on is noticed.
     let config_stamp = spec.layers.as_ref().and_then(|l| crate::config::stamp(l.settings_file()?));
-    let stats = Stats::new();
-    stats.set("start_time", utc_now());
+    let Logs { ring, level: live_level, stats } = spec.logs;
+    if let Some(memory) = memory::Memory::now() {
+        stats.max("memusage/startup", memory.resident);
+        stats.max("memusage/max", memory.peak);
+    }
     let spider =
         (spec.spider.build)(&spec.arguments).map_err(|e| StartError::Usage(format!("spider {}: {e}", spec.spider.name)))?;
 
@@ -82,19 +83,15 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
             settings.data_dir.display()
         ))
     })?;
-    let store_path = settings.data_dir.join("jobs.db");
+    let store_path = spec::store_path(&settings);
     let job_store = JobStore::open(&store_path).map_err(|e| StartError::Usage(e.to_string()))?;
 
     let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
-    let ring = Arc::new(LogRing::new(LOG_RING));
     let mut feeds = Vec::new();
     for (target, options) in spec.feeds {
         let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
-    let live_level = Arc::new(LiveLevel::new(settings.log_level));
-    let log = crate::cli::logging::current();
-    log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
     if let Some(line) = crate::app::ignored(&spec.components, &settings) {
         tracing::info!("{line}");
     }
@@ -116,11 +113,12 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
+    let printed: Box<dyn Extension> = Box::new(spec.printed);
     let stage = Stage {
         pipelines: pipelines.into_iter().map(|(_, name, pipeline)| (name, pipeline)).collect(),
         listeners: Listeners {
             spider: spider.clone(),
-            extensions: extensions.into_iter().map(|(_, _, extension)| extension).collect(),
+            extensions: extensions.into_iter().map(|(_, _, extension)| extension).chain([printed]).collect(),
             context: context.clone(),
         },
     };
@@ -153,7 +151,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let watcher =
         spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
     if let Some((path, layers)) = watcher {
-        let log = log.clone();
+        let log = crate::cli::logging::current();
         let parts = ConfigParts {
             layers,
             seen: config_stamp,
@@ -175,14 +173,12 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     pressed.abort();
     let Ok(ended) = ended else {
         stop_actors();
-        log.detach();
         return Err(StartError::Engine);
     };
     let last = Instant::now() + LAST_RELEASES;
     while (releasing.count() > 0 || plane.ledger().is_some_and(|l| l.open > 0)) && Instant::now() < last {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    log.detach();
     stop_actors();
     pool.end().await;
     let mut ended = *ended;
@@ -201,7 +197,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     }
     Ok(Report {
         plane: ledger,
-        store: store_path,
+        place: place(&settings),
         spool: spool.exists().then_some(spool).filter(|_| ended.delivery.undelivered_records > 0),
         job_id: job_text,
         spider: spec.spider.name.to_owned(),
