@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::apcloudy::LogRecord;
 
-/// A bounded queue of log records that numbers them.
+/// A bounded queue of log records that numbers them when they leave it.
 #[derive(Debug)]
 pub struct LogRing {
     bound: usize,
@@ -29,9 +29,8 @@ impl LogRing {
         Self { bound, state: Mutex::default() }
     }
 
-    /// Adds a record and gives it the next index; a full ring drops it and counts. An index is only used for a
-    /// record that is kept, so the receiver sees 0, 1, 2 … without holes.
-    pub fn push(&self, mut record: LogRecord) {
+    /// Adds a record; a full ring drops it and counts.
+    pub fn push(&self, record: LogRecord) {
         let mut state = self.lock();
         if state.records.len() >= self.bound {
             state.dropped += 1;
@@ -40,15 +39,26 @@ impl LogRing {
             drop(record);
             return;
         }
-        record.index = state.next_index;
-        state.next_index += 1;
         state.records.push_back(record);
     }
 
-    /// Moves everything to the end of `into`, oldest first.
+    /// Moves everything to the end of `into`, oldest first, and gives each the next index: what was logged before
+    /// [`start_at`](Self::start_at) is numbered after it all the same, and no index is used for what was dropped.
     pub fn drain(&self, into: &mut Vec<LogRecord>) {
-        let taken = std::mem::take(&mut self.lock().records);
-        into.extend(taken);
+        let (taken, first) = {
+            let mut state = self.lock();
+            let taken = std::mem::take(&mut state.records);
+            let first = state.next_index;
+            state.next_index += taken.len() as u64;
+            (taken, first)
+        };
+        into.extend((first..).zip(taken).map(|(index, record)| LogRecord { index, ..record }));
+    }
+
+    /// The index that the next record to leave gets.
+    #[must_use]
+    pub fn next_index(&self) -> u64 {
+        self.lock().next_index
     }
 
     /// How many records were dropped so far.
@@ -112,13 +122,15 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_ring_goes_on_numbering() {
+    fn a_resumed_ring_goes_on_numbering_also_what_came_before() {
         let ring = LogRing::new(2);
+        ring.push(record("early"));
         ring.start_at(40);
         ring.push(record("a"));
         let mut out = Vec::new();
         ring.drain(&mut out);
-        assert_eq!(out[0].index, 40);
+        assert_eq!(out.iter().map(|r| r.index).collect::<Vec<_>>(), [40, 41]);
+        assert_eq!(ring.next_index(), 42);
     }
 
     #[test]
