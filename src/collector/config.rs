@@ -8,6 +8,12 @@ use crate::settings::Settings;
 
 /// Orders the courier holds at most: batches in memory beside the one that is being sent.
 pub const COURIER_BOUND: usize = 4;
+/// The card of the job a spool or a `JOBDIR` belongs to.
+pub const CARD: &str = "job.json";
+/// The file whose lock a run holds as long as it uses the spool.
+pub(super) const LOCK: &str = "lock";
+/// The directory in a spool for what the sink refuses for good.
+pub(super) const REJECTED: &str = "rejected";
 /// Fewer remembered groups would not cover the links of a small window.
 const REMEMBERED_LEAST: usize = 4096;
 

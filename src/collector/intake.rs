@@ -128,6 +128,9 @@ impl CollectorState {
             self.ring.drain(&mut drained);
             self.logs = drained.into();
         }
+        if !self.logs.is_empty() {
+            self.numbers.reserve(self.ring.next_index())?;
+        }
         while !self.logs.is_empty() {
             let count = self.logs.len().min(LOGS_PER_GROUP);
             // A record's text cannot fail; if it did, the record would go without a trace but its index.

@@ -21,6 +21,7 @@ use super::hold::{Hold, Trouble};
 use super::log::{LogError, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::{Fact, Group};
+use super::numbers::Numbers;
 use super::outbox::{Origin, Outbox};
 use super::written::Written;
 use crate::actor::{Link, Slot};
@@ -55,6 +56,7 @@ pub struct CollectorState {
     pub(super) feeds: FeedSet,
     pub(super) ring: Arc<LogRing>,
     pub(super) stats: Stats,
+    pub(super) numbers: Numbers,
     pub(super) waiting: VecDeque<(Arc<Group>, Slot)>,
     pub(super) logs: VecDeque<LogRecord>,
     pub(super) written: Written,
@@ -92,12 +94,13 @@ pub(super) struct Parts {
     pub(super) feeds: FeedSet,
     pub(super) ring: Arc<LogRing>,
     pub(super) stats: Stats,
+    pub(super) numbers: Numbers,
 }
 
 impl CollectorState {
     /// Goes on where the log ends: cuts of an earlier run wait for the courier, records in no batch get one.
     pub(super) fn new(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats } = parts;
+        let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats, numbers } = parts;
         let now = Instant::now();
         let mut batcher = Batcher::new(job.clone(), log.log_id(), config.limits);
         let mut outbox = Outbox::new(job, recovered.cuts);
@@ -123,6 +126,7 @@ impl CollectorState {
             feeds,
             ring,
             stats,
+            numbers,
             waiting: VecDeque::new(),
             logs: VecDeque::new(),
             kept: Vec::new(),

@@ -87,7 +87,7 @@ impl Setup {
     fn start(self, dir: &Path) -> Rig {
         let ring = Arc::new(LogRing::new(100));
         let stats = Stats::new();
-        let outlets = Outlets { feeds: self.feeds, ring: Arc::clone(&ring), stats: stats.clone() };
+        let outlets = Outlets { feeds: self.feeds, ring: Arc::clone(&ring), stats: stats.clone(), indexes: None };
         // A log id of its own for each open: it counts only when the directory is empty.
         let seeds = Seeds { instance: 1, log_id: 77, jitter: 3 };
         let delivery = open_at(self.config, dir, self.tidy, &JobId::from(7), outlets, self.sink, seeds).unwrap();

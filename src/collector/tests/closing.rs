@@ -2,6 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::actor::run_local;
+use crate::collector::leftovers;
 use crate::collector::batch::Batch;
 use crate::courier::{Delivery as Arrived, SinkError};
 use crate::export::{FeedError, FeedSummary, ItemText};
@@ -38,7 +39,7 @@ fn a_poison_record_costs_only_itself() {
         assert_eq!(list(&sink.bodies(), "requests").len(), 6);
         let expected = Closed { items: 6, delivered: 5, quarantined: 1, undelivered_records: 1, ..Closed::default() };
         assert_eq!(closed, expected);
-        let files: Vec<_> = std::fs::read_dir(rig.dir.join("quarantine")).unwrap().collect();
+        let files: Vec<_> = std::fs::read_dir(rig.dir.join("rejected")).unwrap().collect();
         assert_eq!(files.len(), 1);
         let path = files[0].as_ref().unwrap().path();
         assert_eq!(path.extension().unwrap(), "json");
@@ -160,21 +161,21 @@ fn an_empty_spool_of_its_own_is_removed_and_another_is_named() {
             assert_eq!(rig.dir.exists(), fail);
         }
         settings.jobdir = Some(dir.path().join("jobdir"));
-        let outlets = || Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(1)), stats: Stats::new() };
+        let outlets = || Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(1)), stats: Stats::new(), indexes: None };
         let seeds = Seeds::draw().unwrap();
         let job = JobId::from("next");
         let opened = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), seeds).unwrap();
-        assert_eq!(opened.leftovers, [spools.join("job-2")]);
+        assert_eq!(leftovers::spools_below(dir.path()).unwrap(), [spools.join("job-2")]);
         assert_eq!(opened.spool, dir.path().join("jobdir/spool"));
-        // A spool that a living process has is nobody's leftover.
+        // A spool that a living process has can be told from one that was left.
         settings.jobdir = None;
         let other = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), seeds).unwrap();
         other.collector.lock().unwrap().gather(page(1), crate::actor::Slot::empty());
         let tap = Tap::<crate::courier::message::Order>::new("courier", 1);
         other.collector.lock().unwrap().turn(tokio::time::Instant::now(), 0, &tap.link());
-        let third = Seeds { instance: 9, ..seeds };
-        let opened = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), third).unwrap();
-        assert_eq!(opened.leftovers, [spools.join("job-2")]);
+        assert!(leftovers::is_in_use(&other.spool));
+        assert!(!leftovers::is_in_use(&spools.join("job-2")));
+        assert_eq!(leftovers::spools_below(dir.path()).unwrap().len(), 2);
     });
 }
 

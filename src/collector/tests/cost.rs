@@ -27,7 +27,7 @@ fn processor_time() -> Duration {
 #[ignore = "measures, on Linux: run alone with optimisation"]
 fn a_page_costs_less_than_four_microseconds() {
     let dir = TempDir::new().unwrap();
-    let outlets = Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(100)), stats: Stats::new() };
+    let outlets = Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(100)), stats: Stats::new(), indexes: None };
     let mut config = config();
     config.limits.size = 50;
     config.segment_bytes = 8 << 20;

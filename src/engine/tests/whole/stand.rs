@@ -237,7 +237,7 @@ impl Stand {
         let gate = Gate { inner: self.sink.clone(), open: sink_open.clone(), fault: self.sink_fault, calls: 0 };
         let dir = TempDir::new().unwrap();
         let spool = self.spool.unwrap_or_else(|| dir.path().join("spool"));
-        let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone() };
+        let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone(), indexes: None };
         let mut config = CollectorConfig::from_settings(&settings);
         config.ends = self.ends;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
