@@ -41,6 +41,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("PROGRESS", _) => (json!("lines"), "lines".to_owned()),
         ("FRONTIER", _) => (json!("memory"), "memory".to_owned()),
         ("FEED_EXPORT_ENCODING", _) => (json!("utf-8"), "utf-8".to_owned()),
+        ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
+        ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
@@ -49,6 +51,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "milliseconds") => (json!(20), "20".to_owned()),
         (_, "bytes") => (json!("4MiB"), "4194304".to_owned()),
         (_, "text" | "path") => (json!("some/thing"), "some/thing".to_owned()),
+        (_, "URL") => (json!("https://apcloudy.example/api/"), "https://apcloudy.example/api/".to_owned()),
+        (_, "secret") => (json!("key"), "key".to_owned()),
         (_, "integer or text") => (json!("a-1"), "a-1".to_owned()),
         (_, "list of text") => (json!(["a", "b"]), "a, b".to_owned()),
         (_, "list of domains") => (json!(["a.example", "b.example"]), "a.example,B.example".to_owned()),
@@ -60,7 +64,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (name, kind) => panic!("no sample for {name} of type {kind}"),
     };
     let bad = match key.type_text() {
-        "text" | "path" | "integer or text" => json!(["canary"]),
+        "text" | "path" | "integer or text" | "secret" => json!(["canary"]),
         _ => json!("canary"),
     };
     (good, text, bad)
@@ -153,7 +157,9 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.retry_http_codes, [500, 502, 503, 504, 522, 524, 408, 429]);
     assert_eq!(settings.user_agent, format!("dragline/{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(settings.default_request_headers.get("accept-language"), Some("en"));
-    assert_eq!(settings.job_id, None);
+    assert_eq!(settings.spool_max_bytes, 1 << 30);
+    assert_eq!((settings.apcloudy_request_records, settings.apcloudy_on_fatal), (RequestRecords::Final, OnFatal::Spool));
+    assert_eq!((settings.apcloudy_url, settings.apcloudy_secret_key, settings.job_id), (None, None, None));
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
 }
