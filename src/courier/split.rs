@@ -43,7 +43,7 @@ impl Split {
     }
 
     /// The part to send next; `None` when all are done.
-    pub(super) fn part(&self, whole: &Batch, log_id: u64) -> Option<Batch> {
+    pub(super) fn part(&self, whole: &Batch, _log_id: u64) -> Option<Batch> {
         let places = self.todo.last()?;
         let mut body = BodyBuilder::new();
         let mut counts = Counts::default();
@@ -52,10 +52,9 @@ impl Split {
             add(&mut counts, *kind);
         }
         let first = whole.range.first;
-        // Places, not numbers of the log: they need no look into the log and are just as stable.
         let range = SeqRange { first: first + places.start as u64, last: first + places.end as u64 - 1 };
         Some(Batch {
-            id: BatchId::of_part(&whole.job, log_id, range),
+            id: BatchId::of_part(whole.id, place(places.start), place(places.end.saturating_sub(1))),
             job: whole.job.clone(),
             range,
             counts,
@@ -92,6 +91,10 @@ impl Split {
     pub(super) fn is_done(&self) -> bool {
         self.todo.is_empty()
     }
+}
+
+fn place(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
 }
 
 fn add(counts: &mut Counts, kind: RecordKind) {
