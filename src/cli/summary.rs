@@ -47,11 +47,16 @@ pub(crate) fn summary(report: &Report) -> String {
     for error in &ended.delivery.feed_errors {
         rows.add("feed lost", error);
     }
-    let store = report.store.display().to_string();
-    let ask = |query: &str| format!("sqlite3 {} {}", shell(&store), shell(query));
-    rows.add("job store", &store);
-    if ended.delivery.items > 0 {
-        rows.add("", &ask(&query(&report.job_id, "record FROM items")));
+    let store = report.store.as_ref().map(|store| store.display().to_string());
+    let ask = |query: &str| store.as_ref().map(|store| format!("sqlite3 {} {}", shell(store), shell(query)));
+    match &store {
+        Some(store) => rows.add("job store", store),
+        None => rows.add("sink", &report.sink),
+    }
+    if ended.delivery.items > 0
+        && let Some(ask) = ask(&query(&report.job_id, "record FROM items"))
+    {
+        rows.add("", &ask);
     }
     for (reason, times, example) in ended.failures.iter().take(REASONS) {
         let example = if example.is_empty() { String::new() } else { format!(", for example {example}") };
@@ -59,7 +64,8 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     if let Some(more) = ended.failures.len().checked_sub(REASONS).filter(|more| *more > 0) {
         let failed = format!("{} AND NOT success", query(&report.job_id, "url, error FROM requests"));
-        rows.add("failed", &format!("{more} more reasons: {}", ask(&failed)));
+        let ask = ask(&failed).map_or_else(String::new, |ask| format!(": {ask}"));
+        rows.add("failed", &format!("{more} more reasons{ask}"));
     }
     for imbalance in &ended.imbalances {
         rows.add("wrong", imbalance);
@@ -162,8 +168,8 @@ fn next(report: &Report) -> Option<String> {
         2 if report.ended.books.pending > 0 => "start it again: it begins anew, since this version keeps the queue in memory",
         3 if report.ended.failures.is_empty() => "see `why` and the log, mend it and start again",
         3 => "see `failed` and the log for what refused, mend it and start again",
-        4 if report.spool.is_none() => "the feed named above is incomplete; the job store has all its items",
-        4 => "the spool named above holds the rest; free the sink or the disk before the next run",
+        4 if report.spool.is_none() => "the feed named above is incomplete; the sink has all its items",
+        4 => "mend what the log says about the sink, then `dragline deliver --spool` with the spool named above sends the rest",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
         _ => return None,
     };
@@ -202,7 +208,8 @@ mod tests {
                 note: None,
             },
             plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
-            store: ".dragline/jobs.db".into(),
+            store: Some(".dragline/jobs.db".into()),
+            sink: "embedded /home/x/.dragline/jobs.db".to_owned(),
             spool: None,
             job_id: "0199".to_owned(),
             spider: "bookshop".to_owned(),
@@ -247,7 +254,7 @@ mod tests {
             "feed lost  cannot write a.csv",
             "wrong      one request has no end",
             "spool      .dragline/spool/0199",
-            "next       the spool named above holds the rest",
+            "next       mend what the log says about the sink, then `dragline deliver --spool`",
             "leases     counted by the control plane only",
         ] {
             assert!(text.contains(part), "{part}\n{text}");

@@ -53,6 +53,11 @@ impl JobCard {
     pub(crate) fn new(job_id: JobId, spider: &str) -> Self {
         Self { version: VERSION, job_id, spider: spider.to_owned(), sink: None, next_log_index: 0 }
     }
+
+    /// The same with where the records go, and the first index its log records may have.
+    pub(crate) fn for_run(self, sink: &str, next_log_index: u64) -> Self {
+        Self { sink: Some(sink.to_owned()), next_log_index, ..self }
+    }
 }
 
 /// Reads the card of a directory; `None` when it has none yet.
@@ -195,7 +200,7 @@ mod tests {
     #[test]
     fn an_open_card_keeps_the_index_over_runs_and_tells_the_sink_of_the_last() {
         let dir = tempfile::tempdir().unwrap();
-        let card = |sink: &str| JobCard { sink: Some(sink.to_owned()), ..JobCard::new(JobId::from("7"), "shop") };
+        let card = |sink: &str| JobCard::new(JobId::from("7"), "shop").for_run(sink, 0);
         claim(dir.path(), &JobId::Number(7), "shop").unwrap();
         let mut open = OpenCard::new(dir.path(), card("embedded /a/jobs.db"));
         assert_eq!(open.first().unwrap(), 0);

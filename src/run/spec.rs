@@ -74,6 +74,11 @@ impl StopSwitch {
         self.changed.notify_one();
     }
 
+    /// How often it was pressed.
+    pub(crate) fn times(&self) -> u64 {
+        self.pressed.load(Ordering::Acquire)
+    }
+
     /// Waits until it was pressed more than `seen` times; answers how often.
     pub(crate) async fn pressed(&self, seen: u64) -> u64 {
         loop {
@@ -94,8 +99,10 @@ pub(crate) struct Report {
     pub ended: crate::engine::message::Ended,
     /// The control plane's count of leases, where it can be known.
     pub plane: Option<PlaneLedger>,
-    /// The job store, where batches went.
-    pub store: std::path::PathBuf,
+    /// The job store, if batches went there.
+    pub store: Option<std::path::PathBuf>,
+    /// Where batches went, without a secret.
+    pub sink: String,
     /// The spool directory, if anything was left in it.
     pub spool: Option<std::path::PathBuf>,
     /// The job's id as text.

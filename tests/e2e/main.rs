@@ -7,6 +7,7 @@
 mod asked_for;
 mod books_of_a_job;
 mod bookshop;
+mod deliver;
 mod demo;
 mod faults;
 mod feeds;
