@@ -4,7 +4,7 @@
 //! created on first use; `order` keeps the order of creation, which is their order on the wire.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -82,6 +82,18 @@ impl Stats {
         all.into_iter().map(|(_, key, value)| (key, value)).collect()
     }
 
+    /// A snapshot as a log message, sorted by name.
+    pub(crate) fn dump(snapshot: &Map<String, Value>) -> String {
+        let mut dump = "Dumping stats: {".to_owned();
+        let mut sorted: Vec<(&String, &Value)> = snapshot.iter().collect();
+        sorted.sort_unstable_by_key(|(name, _)| *name);
+        for (at, (name, value)) in sorted.into_iter().enumerate() {
+            let _ = write!(dump, "{}{}: {value}", if at == 0 { "" } else { ",\n " }, Value::from(name.as_str()));
+        }
+        dump.push('}');
+        dump
+    }
+
     /// Sets a float, null when it is not finite.
     pub fn set_float(&self, key: impl Into<Cow<'static, str>>, value: f64) {
         self.set(key, Number::from_f64(value).map_or(Value::Null, Value::Number));
@@ -123,6 +135,18 @@ mod tests {
         stats.inc("z");
         let snapshot = stats.snapshot();
         assert_eq!(serde_json::to_string(&snapshot).unwrap_or_default(), r#"{"z":2,"a":"text","m":3}"#);
+    }
+
+    #[test]
+    fn the_dump_lists_every_stat_by_name() {
+        let stats = Stats::new();
+        stats.set("b", 2);
+        stats.set("a", "x");
+        stats.set_float("c", f64::NAN);
+        let dump = Stats::dump(&stats.snapshot());
+        assert_eq!(dump, "Dumping stats: {\"a\": \"x\",\n \"b\": 2,\n \"c\": null}");
+        let json = dump.strip_prefix("Dumping stats: ").map(serde_json::from_str::<Value>);
+        assert!(matches!(json, Some(Ok(Value::Object(map))) if map.len() == 3), "{dump}");
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Logging {
         self.0.refresh();
     }
 
-    /// Lets a layer see every event from INFO or the level on, written or not; replaces the one before.
+    /// Lets a layer see every event from the level on, written or not; replaces the one before.
     pub(crate) fn attach(&self, tap: Tap) {
         *self.0.tap.write().unwrap_or_else(PoisonError::into_inner) = Some(tap);
         self.0.refresh();
@@ -175,7 +175,6 @@ impl Hub {
         let tapped = self.tap.read().unwrap_or_else(PoisonError::into_inner).is_some();
         let threshold = match (&*self.output(), tapped) {
             (Output::Off, false) => NOTHING,
-            (Output::Off, true) => level.max(LogLevel::Info as u8),
             _ => level,
         };
         self.threshold.store(threshold, Ordering::Relaxed);
@@ -259,20 +258,6 @@ impl Layer<Registry> for Front {
     }
 }
 
-/// Reports panics as log lines; a panic before the log is installed goes to standard error.
-pub(crate) fn report_panics() {
-    std::panic::set_hook(Box::new(|info| {
-        let thread = std::thread::current();
-        let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        let what = info.payload_as_str().unwrap_or("a value that is no text");
-        let text = format!("thread {:?} panicked at {place}: {what}", thread.name().unwrap_or("unnamed"));
-        tracing::error!(target: "dragline::panic", "{text}");
-        if !current().shows(LogLevel::Error) {
-            terminal::print(&text);
-        }
-    }));
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -341,8 +326,9 @@ mod tests {
         with_default(subscriber, || {
             tracing::info!(target: "shop", "before");
             log.attach(Box::new(Seen(Arc::clone(&seen))));
+            tracing::debug!(target: "shop", "kept");
+            log.set_level(LogLevel::Info);
             tracing::debug!(target: "shop", "too low");
-            tracing::info!(target: "shop", "kept");
             log.detach();
             tracing::info!(target: "shop", "after");
         });

@@ -16,6 +16,7 @@ mod list;
 pub(crate) mod logging;
 mod new;
 mod options;
+mod panics;
 mod progress;
 mod project;
 mod session;
@@ -84,7 +85,7 @@ impl App {
     /// the call go to standard error. Never ends the process itself.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        logging::report_panics();
+        panics::report();
         let code = catch_unwind(AssertUnwindSafe(|| self.run_with(std::env::args_os(), &mut io::stdout())));
         // The panic itself is reported already.
         ExitCode::from(code.unwrap_or(exit::INTERNAL))

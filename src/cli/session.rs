@@ -13,7 +13,7 @@ use crate::apcloudy::JobId;
 use crate::api::args::Arguments;
 use crate::app::{Components, SpiderEntry};
 use crate::export::{FeedOptions, Target};
-use crate::run::{self, JobSpec, Report};
+use crate::run::{self, JobSpec, Logs, Report};
 use crate::settings::{Layers, Resolved, Settings};
 
 /// A job that is ready to start.
@@ -59,7 +59,19 @@ impl Session {
     pub(crate) async fn run(self) -> Result<Report, CliError> {
         let settings = &self.resolved.settings;
         let log = logging::install(&LogOptions::of(settings)).map_err(CliError::usage)?;
+        // From here on every line is a record of the job as well.
+        let logs = Logs::begin(settings.log_level);
+        log.attach(Box::new(logs.layer()));
         log.say(&self.first_line());
+        let ended = self.run_logged(logs).await;
+        log.detach();
+        let report = ended?;
+        log.show(&summary::summary(&report));
+        Ok(report)
+    }
+
+    async fn run_logged(self, logs: Logs) -> Result<Report, CliError> {
+        let settings = &self.resolved.settings;
         let captured = if settings.log_stdout { Stdout::capture() } else { Stdout::plain() };
         let stdout = captured.map_err(|error| {
             CliError::internal(format!("standard output cannot be captured: {error}; try -s LOG_STDOUT=false"))
@@ -68,7 +80,6 @@ impl Session {
         let signals = Signals::listen(Arc::clone(&stop), settings.grace)
             .map_err(|error| CliError::internal(format!("signals cannot be handled: {error}")))?;
         let shown = progress::show(settings, Arc::clone(&progress));
-        let dump = settings.stats_dump;
         let ended = run::run(JobSpec {
             spider: self.spider,
             arguments: self.arguments,
@@ -77,6 +88,7 @@ impl Session {
             components: self.components,
             feeds: self.feeds,
             job_id: self.job_id,
+            logs,
             progress,
             stop,
             stdout: stdout.source(),
@@ -85,12 +97,7 @@ impl Session {
         drop(shown);
         stdout.close();
         drop(signals);
-        let report = ended?;
-        if dump {
-            tracing::info!(target: "dragline::stats", "{}", summary::stats_dump(&report.ended.stats));
-        }
-        log.show(&summary::summary(&report));
-        Ok(report)
+        Ok(ended?)
     }
 
     /// Names settings file, control plane, sink and job id in use.
@@ -101,11 +108,11 @@ impl Session {
             .as_ref()
             .map_or_else(|| "anonymous".to_owned(), |path| format!("identities of {}", path.display()));
         format!(
-            "dragline {}: spider {}, settings {}, control plane embedded ({identities}), sink embedded ({}), job {}",
+            "dragline {}: spider {}, settings {}, control plane embedded ({identities}), sink {}, job {}",
             env!("CARGO_PKG_VERSION"),
             self.spider.name,
             self.settings_name,
-            settings.data_dir.join("jobs.db").display(),
+            run::place(settings),
             self.job_id
         )
     }

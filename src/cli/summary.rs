@@ -47,16 +47,15 @@ pub(crate) fn summary(report: &Report) -> String {
     for error in &ended.delivery.feed_errors {
         rows.add("feed lost", error);
     }
-    let store = report.store.as_ref().map(|store| store.display().to_string());
-    let ask = |query: &str| store.as_ref().map(|store| format!("sqlite3 {} {}", shell(store), shell(query)));
-    match &store {
+    let ask = report.job_store().map(|store| move |query: &str| format!("sqlite3 {} {}", shell(store), shell(query)));
+    match report.job_store() {
         Some(store) => rows.add("job store", store),
-        None => rows.add("sink", &report.sink),
+        None => rows.add("sink", &report.place),
     }
-    if ended.delivery.items > 0
-        && let Some(ask) = ask(&query(&report.job_id, "record FROM items"))
+    if let Some(ask) = &ask
+        && ended.delivery.items > 0
     {
-        rows.add("", &ask);
+        rows.add("", &ask(&query(&report.job_id, "record FROM items")));
     }
     for (reason, times, example) in ended.failures.iter().take(REASONS) {
         let example = if example.is_empty() { String::new() } else { format!(", for example {example}") };
@@ -64,8 +63,8 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     if let Some(more) = ended.failures.len().checked_sub(REASONS).filter(|more| *more > 0) {
         let failed = format!("{} AND NOT success", query(&report.job_id, "url, error FROM requests"));
-        let ask = ask(&failed).map_or_else(String::new, |ask| format!(": {ask}"));
-        rows.add("failed", &format!("{more} more reasons{ask}"));
+        let where_to = ask.map_or_else(|| "see the log".to_owned(), |ask| ask(&failed));
+        rows.add("failed", &format!("{more} more reasons: {where_to}"));
     }
     for imbalance in &ended.imbalances {
         rows.add("wrong", imbalance);
@@ -77,18 +76,6 @@ pub(crate) fn summary(report: &Report) -> String {
         rows.add("next", &next);
     }
     rows.0
-}
-
-/// The closing stats as a log message, by name.
-pub(crate) fn stats_dump(stats: &Map<String, Value>) -> String {
-    let mut dump = "Dumping stats:\n{".to_owned();
-    let mut sorted: Vec<(&String, &Value)> = stats.iter().collect();
-    sorted.sort_unstable_by_key(|(name, _)| *name);
-    for (at, (name, value)) in sorted.into_iter().enumerate() {
-        let _ = write!(dump, "{}{}: {value}", if at == 0 { "" } else { ",\n " }, Value::from(name.as_str()));
-    }
-    dump.push('}');
-    dump
 }
 
 struct Rows(String);
@@ -163,13 +150,16 @@ fn shell(text: &str) -> String {
 
 /// What to do now, where the exit code asks for it.
 fn next(report: &Report) -> Option<String> {
+    if let (4, Some(spool)) = (report.ended.code, &report.spool) {
+        return Some(format!("dragline deliver --spool {} sends the rest", shell(&spool.display().to_string())));
+    }
     let advice = match report.ended.code {
         exit::FINISHED => return None,
         2 if report.ended.books.pending > 0 => "start it again: it begins anew, since this version keeps the queue in memory",
         3 if report.ended.failures.is_empty() => "see `why` and the log, mend it and start again",
         3 => "see `failed` and the log for what refused, mend it and start again",
-        4 if report.spool.is_none() => "the feed named above is incomplete; the sink has all its items",
-        4 => "mend what the log says about the sink, then `dragline deliver --spool` with the spool named above sends the rest",
+        4 if report.job_store().is_some() => "the feed named above is incomplete; the job store has all its items",
+        4 => "the feed named above is incomplete; the sink has all its items",
         5 | exit::INTERNAL => "please report this with the lines above and the log",
         _ => return None,
     };
@@ -208,8 +198,7 @@ mod tests {
                 note: None,
             },
             plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
-            store: Some(".dragline/jobs.db".into()),
-            sink: "embedded /home/x/.dragline/jobs.db".to_owned(),
+            place: "embedded .dragline/jobs.db".to_owned(),
             spool: None,
             job_id: "0199".to_owned(),
             spider: "bookshop".to_owned(),
@@ -254,7 +243,7 @@ mod tests {
             "feed lost  cannot write a.csv",
             "wrong      one request has no end",
             "spool      .dragline/spool/0199",
-            "next       mend what the log says about the sink, then `dragline deliver --spool`",
+            "next       dragline deliver --spool .dragline/spool/0199 sends the rest",
             "leases     counted by the control plane only",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
@@ -272,6 +261,20 @@ mod tests {
         assert!(summary(&bad).contains("next       see `failed`"));
         bad.ended.failures.clear();
         assert!(summary(&bad).contains("next       see `why`"));
+    }
+
+    #[test]
+    fn a_sink_elsewhere_is_named_instead_of_the_job_store() {
+        let mut elsewhere = report();
+        elsewhere.place = "apcloudy https://in.example/base".to_owned();
+        elsewhere.ended.failures = (0..7).map(|n| (format!("reason {n}"), 7 - n, String::new())).collect();
+        elsewhere.ended.delivery.feed_errors = vec!["cannot write a.csv: disk full".to_owned()];
+        elsewhere.ended.code = 4;
+        let text = summary(&elsewhere);
+        assert!(text.contains("\n  sink       apcloudy https://in.example/base\n"), "{text}");
+        assert!(text.contains("2 more reasons: see the log\n"), "{text}");
+        assert!(text.contains("incomplete; the sink has all its items\n"), "{text}");
+        assert!(!text.contains("job store") && !text.contains("sqlite3"), "{text}");
     }
 
     #[test]
@@ -301,11 +304,5 @@ mod tests {
             assert_eq!(shell(word), quoted);
         }
         assert_eq!(query("o'x", "record FROM items"), "SELECT record FROM items WHERE job_id = 'o''x'");
-    }
-
-    #[test]
-    fn the_dump_lists_every_stat_by_name() {
-        let stats = json!({"b": 2, "a": "x"});
-        assert_eq!(stats_dump(stats.as_object().unwrap()), "Dumping stats:\n{\"a\": \"x\",\n \"b\": 2}");
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Close {
     stats: Option<String>,
     /// When the courier gives up.
     deadline: Instant,
+    /// The stats are written, if there are any.
+    pub(super) stats_in: bool,
     /// The last batch is cut.
     pub(super) cut: bool,
 }
@@ -52,7 +54,7 @@ impl Close {
             tracing::error!(%error, "the closing stats have no text form and are not sent");
             None
         });
-        Self { stats, deadline, cut: false }
+        Self { stats, deadline, stats_in: false, cut: false }
     }
 
     pub(super) fn stats_text(&self) -> Option<String> {
@@ -76,7 +78,8 @@ impl CollectorState {
     /// Ends the job once everything is settled, or time is up.
     pub(super) fn finish_if_done(&mut self, now: Instant) {
         let Phase::Closing(close) = &self.phase else { return };
-        let settled = close.cut && self.outbox.is_idle();
+        // What others than the delivery said meanwhile goes too.
+        let settled = close.cut && self.outbox.is_idle() && self.ring.is_empty() && self.logs.is_empty();
         if !settled && self.phase.due().is_some_and(|due| now < due) {
             return;
         }

@@ -16,8 +16,12 @@ use super::state::CollectorState;
 
 /// Log records that share one atomic group.
 const LOGS_PER_GROUP: usize = 64;
+/// Log records that wait at the close for the stats, to be in one batch with them: their dump and the job's last line.
+const LAST_LOGS: usize = 2;
 /// The longest time log records wait in their ring while nothing else happens.
 const RING_EVERY: Duration = Duration::from_millis(500);
+/// The same at the close, which waits for them.
+const RING_AT_CLOSE: Duration = Duration::from_millis(20);
 
 impl CollectorState {
     /// Appends waiting groups while there is room in the spool.
@@ -118,21 +122,23 @@ impl CollectorState {
     }
 
     pub(super) fn append_logs(&mut self, now: Instant) -> Result<(), LogError> {
-        self.next_ring = now + RING_EVERY;
+        self.next_ring = now + if self.phase.is_closing() { RING_AT_CLOSE } else { RING_EVERY };
         let Some(log) = &self.log else { return Ok(()) };
         if self.hold.is_full(log.undelivered_bytes()) && !self.phase.is_closing() {
             return Ok(());
         }
-        if self.logs.is_empty() && !self.ring.is_empty() {
+        // Once the stats are in the open batch, only its size in bytes can cut it.
+        let keep = if matches!(&self.phase, Phase::Closing(close) if !close.stats_in) { LAST_LOGS } else { 0 };
+        if self.logs.len() <= keep && !self.ring.is_empty() {
             let mut drained = Vec::new();
             self.ring.drain(&mut drained);
-            self.logs = drained.into();
+            self.logs.extend(drained);
         }
-        if !self.logs.is_empty() {
+        if self.logs.len() > keep {
             self.numbers.reserve(self.ring.next_index())?;
         }
-        while !self.logs.is_empty() {
-            let count = self.logs.len().min(LOGS_PER_GROUP);
+        while self.logs.len() > keep {
+            let count = (self.logs.len() - keep).min(LOGS_PER_GROUP);
             // A record's text cannot fail; if it did, the record would go without a trace but its index.
             let texts = self.logs.iter().take(count).filter_map(|record| record.to_text().ok());
             let entries: Vec<_> = texts.map(|text| Entry::Log(text.into())).collect();
@@ -144,6 +150,10 @@ impl CollectorState {
         if dropped > 0 {
             self.stats.max("collector/log_dropped", dropped);
         }
+        let own = i64::try_from(self.ring.own_dropped()).unwrap_or(i64::MAX);
+        if own > 0 {
+            self.stats.max("collector/log_own_dropped", own);
+        }
         Ok(())
     }
 
@@ -153,13 +163,18 @@ impl CollectorState {
         if queued > 0 || !self.waiting.is_empty() {
             return Ok(());
         }
-        let stats = if close.cut { None } else { close.stats_text() };
+        let stats = if !close.stats_in { close.stats_text() } else { None };
         if let Some(text) = stats {
             self.append(&[Entry::Stats(text.into())], now)?;
             self.stats.inc("collector/records/stats");
         }
+        if let Phase::Closing(close) = &mut self.phase {
+            close.stats_in = true;
+        }
+        self.append_logs(now)?;
         // Again for what comes after the last batch all the same.
         self.full.extend(self.batcher.close());
+        self.ring.closing();
         if let Phase::Closing(close) = &mut self.phase {
             close.cut = true;
         }

@@ -1,28 +1,30 @@
 //! The tracing layer that turns events into log records.
 //!
-//! It ignores the delivery pipeline's own targets: a failing sink must not make more to deliver. It never blocks
-//! and cuts what is too long; how many records wait is the ring's business.
+//! What the delivery pipeline says about itself goes the ring's narrow way: a failing sink must not make more and more
+//! to deliver. The layer never blocks and cuts what is too long; how many records wait is the ring's business.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tracing::{Event, Subscriber};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 use super::logring::LogRing;
 use crate::apcloudy::{LogLevel, LogRecord};
+use crate::api::stats::Stats;
 use crate::event::{Said, level_of};
 
 /// The longest message or exception of one record, in bytes; the rest is cut and its size named.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Targets whose events never become records, with everything below them.
+/// Targets of the delivery pipeline, with everything below them.
 const OWN_TARGETS: [&str; 3] = ["dragline::collector", "dragline::courier", "dragline::apcloudy"];
 
-/// The level from which on events become records: the higher of INFO and `LOG_LEVEL`. Can be changed at any time.
+/// `LOG_LEVEL` while the job runs: events from it on are counted, those from INFO on become records. Can be changed at
+/// any time.
 #[derive(Debug)]
 pub struct LiveLevel(AtomicU8);
 
@@ -30,16 +32,20 @@ impl LiveLevel {
     /// A threshold for the given `LOG_LEVEL`.
     #[must_use]
     pub fn new(level: LogLevel) -> Self {
-        Self(AtomicU8::new(level.max(LogLevel::Info) as u8))
+        Self(AtomicU8::new(level as u8))
     }
 
     /// Follows a change of `LOG_LEVEL`.
     pub fn set(&self, level: LogLevel) {
-        self.0.store(level.max(LogLevel::Info) as u8, Ordering::Relaxed);
+        self.0.store(level as u8, Ordering::Relaxed);
+    }
+
+    fn counts(&self, level: LogLevel) -> bool {
+        level as u8 >= self.0.load(Ordering::Relaxed)
     }
 
     fn takes(&self, level: LogLevel) -> bool {
-        level as u8 >= self.0.load(Ordering::Relaxed)
+        level >= LogLevel::Info && self.counts(level)
     }
 }
 
@@ -47,45 +53,72 @@ impl LiveLevel {
 ///
 /// A record's logger is the event's target with dots. Its message is the event's message followed by the fields as
 /// ` name=value`. Two fields are special: `exception` becomes the record's exception, and `critical = true` on an
-/// error makes it `CRITICAL`.
+/// error makes it `CRITICAL`. Each event from the level on is counted in `log_count/<level>`.
 #[derive(Debug, Clone)]
 pub struct LogLayer {
     ring: Arc<LogRing>,
     level: Arc<LiveLevel>,
+    stats: Stats,
     now: fn() -> Duration,
 }
 
 impl LogLayer {
     /// A layer that fills the ring with events from the level on.
     #[must_use]
-    pub fn new(ring: Arc<LogRing>, level: Arc<LiveLevel>) -> Self {
-        Self::with_clock(ring, level, since_epoch)
+    pub fn new(ring: Arc<LogRing>, level: Arc<LiveLevel>, stats: Stats) -> Self {
+        Self::with_clock(ring, level, stats, since_epoch)
     }
 
     /// As [`new`](Self::new) with another clock, which gives the time since 1970 in UTC.
     #[must_use]
-    pub fn with_clock(ring: Arc<LogRing>, level: Arc<LiveLevel>, now: fn() -> Duration) -> Self {
-        Self { ring, level, now }
+    pub fn with_clock(ring: Arc<LogRing>, level: Arc<LiveLevel>, stats: Stats, now: fn() -> Duration) -> Self {
+        Self { ring, level, stats, now }
     }
 }
 
 impl<S: Subscriber> Layer<S> for LogLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
+        if *metadata.level() == Level::TRACE {
+            return;
+        }
         let level = level_of(*metadata.level());
         // An error may turn out to be critical, the only level its metadata cannot tell.
         let possible = if level == LogLevel::Error { LogLevel::Critical } else { level };
-        if !self.level.takes(possible) || is_own(metadata.target()) {
+        if !self.level.counts(possible) {
+            return;
+        }
+        if !self.level.takes(possible) {
+            self.stats.inc(counter(level));
             return;
         }
         let said = Said::by(event);
-        if !self.level.takes(said.level) {
+        if !self.level.counts(said.level) {
             return;
         }
+        self.stats.inc(counter(said.level));
+        let now = (self.now)();
         let logger = metadata.target().replace("::", ".");
-        let mut record = LogRecord::new((self.now)(), said.level, logger, shorten(said.message));
-        record.exception = said.exception.map(shorten);
-        self.ring.push(record);
+        let mut record = LogRecord::new(now, said.level, logger, shorten(said.message));
+        record.exception = said.exception.map(|mut text| {
+            text.truncate(text.trim_end().len());
+            shorten(text)
+        });
+        if is_own(metadata.target()) {
+            self.ring.push_own(record, now);
+        } else {
+            self.ring.push(record);
+        }
+    }
+}
+
+const fn counter(level: LogLevel) -> &'static str {
+    match level {
+        LogLevel::Debug => "log_count/DEBUG",
+        LogLevel::Info => "log_count/INFO",
+        LogLevel::Warning => "log_count/WARNING",
+        LogLevel::Error => "log_count/ERROR",
+        LogLevel::Critical => "log_count/CRITICAL",
     }
 }
 
@@ -117,14 +150,19 @@ mod tests {
     use super::*;
 
     fn collect(level: LogLevel, emit: impl FnOnce(&LiveLevel)) -> Vec<LogRecord> {
+        collect_and_count(level, emit).0
+    }
+
+    fn collect_and_count(level: LogLevel, emit: impl FnOnce(&LiveLevel)) -> (Vec<LogRecord>, Stats) {
         let ring = Arc::new(LogRing::new(100));
         let level = Arc::new(LiveLevel::new(level));
         let clock = || Duration::from_millis(1_700_000_000_500);
-        let layer = LogLayer::with_clock(Arc::clone(&ring), Arc::clone(&level), clock);
+        let stats = Stats::new();
+        let layer = LogLayer::with_clock(Arc::clone(&ring), Arc::clone(&level), stats.clone(), clock);
         with_default(tracing_subscriber::registry().with(layer), || emit(&level));
         let mut records = Vec::new();
         ring.drain(&mut records);
-        records
+        (records, stats)
     }
 
     fn messages(records: &[LogRecord]) -> Vec<(&str, &str)> {
@@ -163,24 +201,52 @@ mod tests {
     }
 
     #[test]
+    fn events_are_counted_from_the_level_on_whether_they_become_records_or_not() {
+        let emit = |_: &LiveLevel| {
+            tracing::trace!(target: "shop", "t");
+            tracing::debug!(target: "shop", "d");
+            tracing::info!(target: "shop", "i");
+            tracing::info!(target: "dragline::courier", "i");
+            tracing::error!(target: "shop", "e");
+            tracing::error!(target: "shop", critical = true, "c");
+        };
+        for (level, counts, records) in [
+            (LogLevel::Debug, r#"{"log_count/DEBUG":1,"log_count/INFO":2,"log_count/ERROR":1,"log_count/CRITICAL":1}"#, 4),
+            (LogLevel::Info, r#"{"log_count/INFO":2,"log_count/ERROR":1,"log_count/CRITICAL":1}"#, 4),
+            (LogLevel::Warning, r#"{"log_count/ERROR":1,"log_count/CRITICAL":1}"#, 2),
+            (LogLevel::Critical, r#"{"log_count/CRITICAL":1}"#, 1),
+        ] {
+            let (collected, stats) = collect_and_count(level, emit);
+            assert_eq!(serde_json::to_string(&stats.snapshot()).unwrap(), counts);
+            assert_eq!(collected.len(), records, "{level:?}");
+        }
+    }
+
+    #[test]
     fn the_exception_field_has_a_place_of_its_own() {
         let records = collect(LogLevel::Info, |_| {
-            tracing::error!(target: "shop", exception = "line 1\nline 2", step = "detail", "callback failed");
+            tracing::error!(target: "shop", exception = "line 1\nline 2\n", step = "detail", "callback failed");
         });
         assert_eq!(records[0].exception.as_deref(), Some("line 1\nline 2"));
         assert_eq!(records[0].message, "callback failed step=detail");
     }
 
     #[test]
-    fn the_pipeline_never_ships_its_own_lines() {
+    fn the_pipeline_ships_few_of_its_own_lines() {
         let records = collect(LogLevel::Info, |_| {
-            tracing::error!(target: "dragline::courier", "a");
-            tracing::error!(target: "dragline::courier::webhook", "b");
-            tracing::error!(target: "dragline::collector::log", "c");
-            tracing::error!(target: "dragline::courier_times", "d");
-            tracing::error!(target: "dragline::engine", "e");
+            for _ in 0..10 {
+                tracing::debug!(target: "dragline::courier", "too low");
+                tracing::error!(target: "dragline::courier", "a");
+                tracing::error!(target: "dragline::apcloudy::webhook", "b");
+                tracing::error!(target: "dragline::collector::log", "c");
+                tracing::error!(target: "dragline::courier_times", "d");
+                tracing::error!(target: "dragline::engine", "e");
+            }
         });
-        assert_eq!(messages(&records), [("ERROR", "d"), ("ERROR", "e")]);
+        let of = |message: &str| records.iter().filter(|r| r.message == message).count();
+        assert_eq!(of("a") + of("b") + of("c"), 20);
+        assert_eq!((of("d"), of("e"), of("too low")), (10, 10, 0));
+        assert!(records.iter().map(|r| r.index).eq(0..40));
     }
 
     #[test]

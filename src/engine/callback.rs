@@ -97,7 +97,8 @@ impl Hub {
             let limits = (self.config.callback_timeout, self.config.parse_stall);
             let text = crate::parser::fault_text(&error, limits);
             let step = job.request.step().name();
-            tracing::error!(url = job.url().as_str(), step, discarded, error = text, "callback failed");
+            let exception = format!("{}: {text}", error.class());
+            tracing::error!(url = job.url().as_str(), step, discarded, exception, "callback failed");
             self.tally.callback_errors += 1;
             self.stats.inc("spider_exceptions/count");
             self.stats.inc(format!("spider_exceptions/{}", error.class()));

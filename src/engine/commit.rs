@@ -11,7 +11,7 @@ use super::act::Act;
 use super::hub::Hub;
 use super::message::StopReason;
 use super::ticket::{Commit, Kind, State, Tag, Then, Ticket};
-use crate::collector::message::{Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder};
+use crate::collector::message::{End, Fact as CollectorFact, Group, Order as CollectorOrder};
 use crate::parser::message::{CallbackFault, Effects, Part};
 use crate::scheduler::job::Job;
 use crate::scheduler::message::{Accepted, Order};
@@ -219,7 +219,8 @@ impl Hub {
             if fault != CallbackFault::Cancelled && self.phase.pulls() {
                 let limits = (self.config.callback_timeout, self.config.parse_stall);
                 let text = crate::parser::fault_text(&fault, limits);
-                tracing::error!(error = text, "start failed: no further start requests are made");
+                let exception = format!("{}: {text}", fault.class());
+                tracing::error!(exception, "start failed: no further start requests are made");
                 self.tally.callback_errors += 1;
                 self.stats.inc("spider_exceptions/count");
                 self.stats.inc(format!("spider_exceptions/{}", fault.class()));
@@ -233,7 +234,8 @@ impl Hub {
     pub(super) fn idle_over(&mut self, id: u64, effects: Effects, result: Result<(), CallbackFault>, now: Instant) {
         if let Err(fault) = &result {
             let limits = (self.config.callback_timeout, self.config.parse_stall);
-            tracing::error!(error = crate::parser::fault_text(fault, limits), "idle failed");
+            let exception = format!("{}: {}", fault.class(), crate::parser::fault_text(fault, limits));
+            tracing::error!(exception, "idle failed");
             self.stats.inc("spider_exceptions/count");
             self.stats.inc(format!("spider_exceptions/{}", fault.class()));
         }
@@ -261,10 +263,5 @@ impl Hub {
             self.stats.inc("engine/reissued");
             self.acts.push(Act::Collector(CollectorOrder::Group(group)));
         }
-    }
-
-    pub(super) fn close_collector(&mut self) {
-        let stats = self.stats.snapshot();
-        self.acts.push(Act::CollectorControl(CollectorControl::Close(stats)));
     }
 }

@@ -10,6 +10,7 @@ use super::hub::Hub;
 use super::record;
 use super::ticket::{Kind, LeaseGuard, State, Then};
 use crate::api::failure::{FailureKind, Fault};
+use crate::downloader::middleware::retry::class_path;
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
@@ -242,7 +243,7 @@ impl Hub {
                 self.put_back_after_group(id, Duration::ZERO, now);
             }
             Made::Fail(fault, _) => {
-                self.stats.inc(format!("robotstxt/exception_count/{}", fault.kind.error_class()));
+                self.stats.inc(format!("robotstxt/exception_count/<class '{}'>", class_path(fault.kind)));
                 self.answer_robots(
                     job,
                     RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },

@@ -65,6 +65,10 @@ pub(crate) struct HubConfig {
     pub context: Context,
     /// Where requests of an unread robots.txt wait.
     pub robots_again: Duration,
+    /// `STATS_DUMP`.
+    pub stats_dump: bool,
+    /// The most memory this process had, in bytes, where that can be known.
+    pub memory_peak: fn() -> Option<i64>,
 }
 
 /// Limits that end a job.
@@ -159,6 +163,8 @@ pub(crate) struct Hub {
     /// What the collector says it cannot do now.
     pub(super) blocked_by: Option<String>,
     pub(super) closed: Option<collector::message::Closed>,
+    /// Spider and extensions have heard that the job is over.
+    pub(super) farewell: bool,
     pub(super) reporter_says: Option<String>,
     /// Offers without room to be tried again, since something has left the frontier.
     pub(super) offers_to_try: usize,
@@ -220,6 +226,7 @@ impl Hub {
             warned_at: now,
             blocked_by: None,
             closed: None,
+            farewell: false,
             reporter_says: None,
             offers_to_try: 0,
             idle_answered: false,
@@ -233,6 +240,7 @@ impl Hub {
     pub(crate) fn begin(&mut self, now: Instant) {
         use crate::api::signal::Lifecycle;
         use crate::parser::message::Order;
+        tracing::info!(target: "dragline::engine", "Spider opened");
         self.acts.push(Act::Parser(Some(0), Order::Signal(Lifecycle::Opened)));
         let tag = self.open(Kind::Start, State::Parsing, now);
         self.acts.push(Act::Parser(Some(0), Order::Start { tag, cursor: self.config.start_cursor }));
@@ -251,6 +259,7 @@ impl Hub {
             Fact::Fetched(fetched) => self.fetched(*fetched, now),
             Fact::Part(part) => self.part(part, now),
             Fact::Parsed(parsed) => self.parsed(*parsed, now),
+            Fact::Farewell => self.farewell = true,
             Fact::Collector(fact) => self.collector(fact, now),
             Fact::Reporter(fact) => self.reporter(fact),
         }

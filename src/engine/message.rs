@@ -32,6 +32,8 @@ pub enum Fact {
     Part(parser::message::Part),
     /// A callback is over.
     Parsed(Box<parser::message::Parsed>),
+    /// Spider and extensions have heard that the job is over.
+    Farewell,
     /// The collector has something to say.
     Collector(collector::message::Fact),
     /// The reporter has something to say.

@@ -1,8 +1,8 @@
 //! The end of a job, driven by one owner in one order, each step with its own limit inside one total.
 //!
 //! Stop seeds and pulling → downloads finish or are cancelled → callbacks finish or are abandoned → groups
-//! are kept → last reports, every lease released → records delivered, feeds closed → done. What a step leaves
-//! behind goes back into the frontier, so that the books balance whatever happens.
+//! are kept → last reports, every lease released → spider and extensions hear of it → the last lines of the log →
+//! records delivered, feeds closed → done. What a step leaves behind goes back into the frontier, so that the books balance whatever happens.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::hub::Hub;
 use super::message::{Ended, StopReason};
 use super::ticket::{Commit, Kind, State, Then};
 use crate::api::failure::{FailureKind, Fault};
+use crate::api::stats::{Stats, utc_now};
 use crate::collector::message::Control as CollectorControl;
 use crate::downloader::message::{Attempt, Control as DownloaderControl};
 use crate::parser::message::Marks;
@@ -56,6 +57,7 @@ pub(crate) enum Step {
     Groups,
     Reports,
     Books,
+    Farewell,
     Delivery,
 }
 
@@ -98,9 +100,7 @@ impl Hub {
             }
             Phase::Done => return,
         }
-        if reason != StopReason::Finished {
-            tracing::info!(reason = reason_text(&reason), "closing");
-        }
+        tracing::info!(target: "dragline::engine", "Closing spider ({})", self.reason_of(&reason));
         let deadline = now + self.config.grace + self.config.close_timeout;
         self.phase = Phase::Stopping(Stopping { reason, step: Step::Downloads, serial: 0, pressed: false, deadline });
         self.acts.push(Act::SchedulerControl(SchedulerControl::Stop));
@@ -165,9 +165,10 @@ impl Hub {
                 Step::Callbacks => self.enter_step(Step::Groups, now),
                 Step::Groups => self.enter_step(Step::Reports, now),
                 Step::Reports => self.enter_step(Step::Books, now),
-                Step::Books => self.enter_step(Step::Delivery, now),
+                Step::Books => self.enter_step(Step::Farewell, now),
+                Step::Farewell => self.enter_step(Step::Delivery, now),
                 Step::Delivery => {
-                    self.done(now);
+                    self.done();
                     return;
                 }
             }
@@ -193,7 +194,7 @@ impl Hub {
                 self.give_back(State::Pacing);
             }
             Step::Callbacks => self.acts.push(Act::Parsers(ParserCommand::Abandon)),
-            Step::Groups | Step::Reports | Step::Books | Step::Delivery => {
+            Step::Groups | Step::Reports | Step::Books | Step::Farewell | Step::Delivery => {
                 self.give_up(step, now);
                 return;
             }
@@ -208,6 +209,7 @@ impl Hub {
             Step::Groups => self.tickets.is_empty() && self.offers.is_empty(),
             Step::Reports => self.reports_done >= self.reports_made,
             Step::Books => self.books_are_fresh(),
+            Step::Farewell => self.farewell,
             Step::Delivery => self.closed.is_some(),
         }
     }
@@ -242,11 +244,21 @@ impl Hub {
                 self.send_pull();
                 self.arm(step, LAST_WORD, now);
             }
-            Step::Delivery => {
+            Step::Farewell => {
                 let reason = self.reason();
                 self.stats.set("finish_reason", reason.as_str());
                 self.finish_stats(now);
                 self.acts.push(Act::Parsers(ParserCommand::Closed { reason, stats: self.stats.snapshot() }));
+                self.arm(step, LAST_WORD, now);
+            }
+            Step::Delivery => {
+                // With what listeners have added. The two lines go with the stats, in the job's last batch.
+                self.stats.set("finish_reason", self.reason());
+                let stats = self.stats.snapshot();
+                if self.config.stats_dump {
+                    tracing::info!(target: "dragline::stats", "{}", Stats::dump(&stats));
+                }
+                tracing::info!(target: "dragline::engine", "Spider closed ({})", self.reason());
                 // Whatever came before, records get the time to be put away properly.
                 if let Phase::Stopping(stopping) = &mut self.phase {
                     stopping.deadline = stopping.deadline.max(now + LAST_WORD);
@@ -254,7 +266,7 @@ impl Hub {
                     let within = left.saturating_sub(COLLECTOR_ANSWERS);
                     self.acts.push(Act::CollectorControl(CollectorControl::CloseWithin(within)));
                 }
-                self.close_collector();
+                self.acts.push(Act::CollectorControl(CollectorControl::Close(stats)));
                 self.arm(step, limit, now);
             }
         }
@@ -286,6 +298,7 @@ impl Hub {
                 self.reports_taken();
             }
             Step::Books => self.answered_seq = self.pull_seq,
+            Step::Farewell => self.farewell = true,
             Step::Delivery => {
                 self.imbalances.push("the collector did not close in time".to_owned());
                 self.closed = Some(crate::collector::message::Closed::default());
@@ -323,7 +336,7 @@ impl Hub {
         }
     }
 
-    fn done(&mut self, now: Instant) {
+    fn done(&mut self) {
         let Phase::Stopping(stopping) = std::mem::replace(&mut self.phase, Phase::Done) else { return };
         let delivery = self.closed.take().unwrap_or_default();
         if !self.books.balances() {
@@ -378,7 +391,6 @@ impl Hub {
                 _ => self.start_failed.clone().map(|e| format!("start failed: {e}")),
             },
         };
-        tracing::info!(reason = ended.reason, seconds = now.duration_since(self.started).as_secs_f64(), "spider closed");
         self.acts.push(Act::Done(Box::new(ended)));
     }
 
@@ -399,10 +411,15 @@ impl Hub {
 
     /// Stats that are known at the end only, in Scrapy's names.
     fn finish_stats(&mut self, now: Instant) {
-        let took = now.duration_since(self.started).as_secs_f64();
-        self.stats.set("finish_time", crate::api::stats::utc_now());
-        self.stats.set_float("elapsed_time_seconds", took);
-        let per_minute = |n: u64| if took >= 1.0 { n as f64 * 60.0 / took } else { f64::NAN };
+        let took = now.duration_since(self.started);
+        self.stats.set("finish_time", utc_now());
+        self.stats.set_float("elapsed_time_seconds", took.as_secs_f64());
+        if let Some(bytes) = (self.config.memory_peak)() {
+            self.stats.max("memusage/max", bytes);
+        }
+        // Over whole seconds, as Scrapy counts them; none is no speed, which JSON calls null.
+        let minutes = took.as_secs() as f64 / 60.0;
+        let per_minute = |n: u64| if minutes > 0.0 { n as f64 / minutes } else { f64::NAN };
         self.stats.set_float("items_per_minute", per_minute(self.tally.kept));
         let received = u64::try_from(self.stats.count("response_received_count")).unwrap_or(0);
         self.stats.set_float("responses_per_minute", per_minute(received));

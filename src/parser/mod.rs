@@ -22,7 +22,7 @@ use crate::actor::{Cx, Facts, Slot, Worker};
 use crate::api::failure::Failure;
 use crate::api::out::{Origin, OutCore, Port, Scraped};
 use crate::api::response::Response;
-use crate::api::signal::Signal;
+use crate::api::signal::{Lifecycle, Signal};
 use crate::api::spider::{CallbackResult, Running, UnknownStep};
 use crate::downloader::transport::Reply;
 use crate::engine::message::Fact;
@@ -121,7 +121,13 @@ impl Parser {
                     whole(spider, |s| s.idle(out))
                 });
             }
-            Order::Signal(event) => self.stage.listeners.tell(&event.signal()),
+            Order::Signal(event) => {
+                self.stage.listeners.tell(&event.signal());
+                if matches!(event, Lifecycle::Closed { .. }) {
+                    self.held.push(Fact::Farewell);
+                    self.tell();
+                }
+            }
         }
     }
 

@@ -304,6 +304,8 @@ fn hub_config(
         releaser,
         context,
         robots_again: ROBOTS_AGAIN,
+        stats_dump: settings.stats_dump,
+        memory_peak: super::memory::Memory::most,
     }
 }
 

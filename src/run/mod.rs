@@ -4,6 +4,7 @@ mod assemble;
 pub(crate) mod deliver;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
+mod memory;
 pub(crate) mod rejected;
 pub(crate) mod sink;
 pub(crate) mod spec;
@@ -14,17 +15,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
-pub(crate) use spec::{JobSpec, Progress, Report, StartError, StdoutSource, StopSwitch};
+pub(crate) use spec::{JobSpec, Logs, Progress, Report, StartError, StdoutSource, StopSwitch, place};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
 use crate::api::context::Context;
-use crate::api::stats::{Stats, utc_now};
+use crate::api::stats::utc_now;
 use crate::app::choose;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
-use crate::collector::layer::{LiveLevel, LogLayer};
 use crate::collector::log::LogError;
-use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
 use crate::courier::JobStore;
@@ -39,8 +38,6 @@ use deliver::Background;
 use jobdir::{JobCard, OpenCard};
 use sink::Sink;
 
-/// Log records that may wait for the collector.
-const LOG_RING: usize = 10_000;
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);
 /// How long a thread may take to end.
@@ -55,8 +52,11 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let settings = spec.settings.clone();
     // Taken as near as possible to when the layers were read: a change from here on is noticed.
     let config_stamp = spec.layers.as_ref().and_then(|l| crate::config::stamp(l.settings_file()?));
-    let stats = Stats::new();
-    stats.set("start_time", utc_now());
+    let Logs { ring, level: live_level, stats } = spec.logs;
+    if let Some(memory) = memory::Memory::now() {
+        stats.max("memusage/startup", memory.resident);
+        stats.max("memusage/max", memory.peak);
+    }
     let spider =
         (spec.spider.build)(&spec.arguments).map_err(|e| StartError::Usage(format!("spider {}: {e}", spec.spider.name)))?;
 
@@ -93,15 +93,11 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let webhook = sink.open()?;
 
     let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
-    let ring = Arc::new(LogRing::new(LOG_RING));
     let mut feeds = Vec::new();
     for (target, options) in spec.feeds {
         let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
-    let live_level = Arc::new(LiveLevel::new(settings.log_level));
-    let log = crate::cli::logging::current();
-    log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
     let earlier = leftovers::below(&settings.data_dir, None);
     let (own_spool, _) = spool_dir(&settings, &job_text, seeds.instance);
     let card = JobCard::new(spec.job_id.clone(), spec.spider.name)
@@ -172,7 +168,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let watcher =
         spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
     if let Some((path, layers)) = watcher {
-        let log = log.clone();
+        let log = crate::cli::logging::current();
         let parts = ConfigParts {
             layers,
             seen: config_stamp,
@@ -195,7 +191,6 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     pressed.abort();
     let Ok(ended) = ended else {
         stop_actors();
-        log.detach();
         return Err(StartError::Engine);
     };
     let last = Instant::now() + LAST_RELEASES;
@@ -209,7 +204,6 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         () = earlier.end(limit) => {}
         _ = stop.pressed(0) => {}
     }
-    log.detach();
     stop_actors();
     pool.end().await;
     let mut ended = *ended;
@@ -229,8 +223,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     }
     Ok(Report {
         plane: ledger,
-        store: sink.store().map(std::path::Path::to_owned),
-        sink: sink.place().to_owned(),
+        place: place(&settings),
         spool: spool.exists().then_some(spool).filter(|_| ended.delivery.undelivered_records > 0),
         job_id: job_text,
         spider: spec.spider.name.to_owned(),

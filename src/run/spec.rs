@@ -1,13 +1,21 @@
 //! What one run of a spider needs to know, and what it tells while it goes.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::apcloudy::JobId;
 use crate::api::args::Arguments;
+use crate::api::stats::{Stats, utc_now};
 use crate::app::{Components, SpiderEntry};
+use crate::collector::layer::{LiveLevel, LogLayer};
+use crate::collector::logring::LogRing;
 use crate::export::{FeedOptions, Target};
 use crate::plane::PlaneLedger;
-use crate::settings::{Layers, Settings};
+use crate::settings::{Layers, LogLevel, Settings};
+
+/// Log records that may wait for the collector.
+const LOG_RING: usize = 10_000;
 
 /// One job.
 #[derive(Debug)]
@@ -25,7 +33,9 @@ pub(crate) struct JobSpec {
     /// Feeds.
     pub feeds: Vec<(Target, FeedOptions)>,
     /// The job's id.
-    pub job_id: crate::apcloudy::JobId,
+    pub job_id: JobId,
+    /// Its log records and counters, begun before its first line was said.
+    pub logs: Logs,
     /// What the run tells while it goes.
     pub progress: Arc<Progress>,
     /// Asks the run to stop: once gently, twice at once.
@@ -33,6 +43,44 @@ pub(crate) struct JobSpec {
     /// Spider prints go here instead of standard output (feeds to `-` use the real one).
     pub stdout: StdoutSource,
 }
+
+/// Log records and counters of a job. They exist before anything else of it, so that its first line is a record too.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    /// Where records wait for the collector.
+    pub ring: Arc<LogRing>,
+    /// `LOG_LEVEL` while it runs.
+    pub level: Arc<LiveLevel>,
+    /// The job's counters.
+    pub stats: Stats,
+}
+
+impl Logs {
+    /// Begins a job's log and its time.
+    pub(crate) fn begin(level: LogLevel) -> Self {
+        let stats = Stats::new();
+        stats.set("start_time", utc_now());
+        Self { ring: Arc::new(LogRing::new(LOG_RING)), level: Arc::new(LiveLevel::new(level)), stats }
+    }
+
+    /// The layer that collects; whoever attaches it lets it go when the job is over.
+    pub(crate) fn layer(&self) -> LogLayer {
+        LogLayer::new(self.ring.clone(), self.level.clone(), self.stats.clone())
+    }
+}
+
+/// Where batches of a job with these settings go: the kind of sink and its address, without a secret.
+pub(crate) fn place(settings: &Settings) -> String {
+    format!("{EMBEDDED}{}", store_path(settings).display())
+}
+
+/// The embedded sink's file.
+pub(crate) fn store_path(settings: &Settings) -> PathBuf {
+    settings.data_dir.join("jobs.db")
+}
+
+/// What the embedded sink's place begins with.
+const EMBEDDED: &str = "embedded ";
 
 /// Opens the real standard output for a feed.
 pub(crate) struct StdoutSource(pub Box<dyn Fn() -> std::io::Result<Box<dyn std::io::Write + Send>> + Send + Sync>);
@@ -99,10 +147,8 @@ pub(crate) struct Report {
     pub ended: crate::engine::message::Ended,
     /// The control plane's count of leases, where it can be known.
     pub plane: Option<PlaneLedger>,
-    /// The job store, if batches went there.
-    pub store: Option<std::path::PathBuf>,
-    /// Where batches went, without a secret.
-    pub sink: String,
+    /// Where batches went: `embedded .dragline/jobs.db`, `apcloudy https://host/path`.
+    pub place: String,
     /// The spool directory, if anything was left in it.
     pub spool: Option<std::path::PathBuf>,
     /// The job's id as text.
@@ -111,6 +157,13 @@ pub(crate) struct Report {
     pub spider: String,
     /// How long it took.
     pub took: std::time::Duration,
+}
+
+impl Report {
+    /// The job store's file, if batches went there.
+    pub(crate) fn job_store(&self) -> Option<&str> {
+        self.place.strip_prefix(EMBEDDED)
+    }
 }
 
 /// A job that could not start: exit code 64 for what the user can mend in the call, 70 otherwise.

@@ -61,7 +61,7 @@ pub(crate) fn reason_of(status: StatusCode) -> Cow<'static, str> {
     })
 }
 
-/// The class path of a fault, as Scrapy counts exceptions and retries by it.
+/// The class path of a fault, as Scrapy counts exceptions and retries by it; ours where Scrapy has no such class.
 pub(crate) fn class_path(kind: FailureKind) -> Cow<'static, str> {
     Cow::Borrowed(match kind.error_class() {
         "CannotResolveHostError" => "scrapy.exceptions.CannotResolveHostError",
@@ -69,6 +69,8 @@ pub(crate) fn class_path(kind: FailureKind) -> Cow<'static, str> {
         "DownloadTimeoutError" => "scrapy.exceptions.DownloadTimeoutError",
         "DownloadFailedError" => "scrapy.exceptions.DownloadFailedError",
         "ResponseDataLossError" => "scrapy.exceptions.ResponseDataLossError",
+        "HttpError" => "scrapy.spidermiddlewares.httperror.HttpError",
+        class @ ("SpiderError" | "InternalError") => return Cow::Owned(format!("dragline.{class}")),
         class => return Cow::Owned(format!("scrapy.exceptions.{class}")),
     })
 }
@@ -159,6 +161,9 @@ mod tests {
         }
         assert_eq!(class_path(FailureKind::IdleTimeout), "scrapy.exceptions.DownloadTimeoutError");
         assert_eq!(class_path(FailureKind::UnsupportedScheme), "scrapy.exceptions.NotSupported");
+        assert_eq!(class_path(FailureKind::TooLarge), "scrapy.exceptions.DownloadCancelledError");
+        assert_eq!(class_path(FailureKind::RobotsForbidden), "scrapy.exceptions.IgnoreRequest");
+        assert_eq!(class_path(FailureKind::Internal), "dragline.InternalError");
     }
 
     proptest! {

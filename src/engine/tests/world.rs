@@ -83,6 +83,7 @@ enum Pending {
     Parse(Tag, Option<Arc<Job>>, Callback),
     Keep(Arc<Group>),
     Handed,
+    Farewell,
     Close,
 }
 
@@ -159,6 +160,8 @@ impl World {
             }),
             context,
             robots_again: Duration::from_secs(600),
+            stats_dump: true,
+            memory_peak: || None,
         };
         let hub = Hub::new(config, Window::new(1 << 20), now);
         let frontier = Frontier::new(
@@ -343,7 +346,7 @@ impl World {
                 ParserOrder::Signal(_) => {}
             },
             Act::Parsers(ParserCommand::Abandon) => self.abandoned = true,
-            Act::Parsers(ParserCommand::Closed { .. }) => {}
+            Act::Parsers(ParserCommand::Closed { .. }) => self.pending.push(Pending::Farewell),
             Act::Reporter(ReporterOrder::Report(report)) => {
                 let lease = report.lease.0.parse::<u64>().unwrap();
                 *self.reports.entry(lease).or_default() += 1;
@@ -379,6 +382,7 @@ impl World {
                 self.unhanded.lock().unwrap().pop_front();
                 self.hub.fact(Fact::Reporter(ReporterFact::Handed(1)), self.now);
             }
+            Pending::Farewell => self.hub.fact(Fact::Farewell, self.now),
             Pending::Close => {
                 let closed = Closed { items: self.items_kept, delivered: self.items_kept, ..Closed::default() };
                 self.hub.fact(Fact::Collector(CollectorFact::Closed(closed)), self.now);
