@@ -22,11 +22,11 @@ use crate::apcloudy::JobId;
 use crate::api::stats::Stats;
 use crate::collector::leftovers::{self as spools, Holds};
 use crate::collector::{CollectorConfig, Seeds};
+use crate::run::StopSwitch;
 use crate::run::deliver::{Outcome, deliver_spool};
 use crate::run::leftovers::{Spool, below};
 use crate::run::rejected::{Resent, resend};
 use crate::run::sink::Sink;
-use crate::run::StopSwitch;
 use crate::settings::{Environment, Settings};
 
 /// Not everything was delivered.
@@ -274,7 +274,11 @@ fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -
         }
     }
     if holds.damaged > 0 {
-        let _ = write!(text, "; {} segments that did not read are kept as *.damaged, remove them when they are of no use", holds.damaged);
+        let _ = write!(
+            text,
+            "; {} segments that did not read are kept as *.damaged, remove them when they are of no use",
+            holds.damaged
+        );
     }
     Sent { text, clear: outcome.left == 0 && holds.rejected == 0 && holds.damaged == 0 }
 }
@@ -313,10 +317,16 @@ mod tests {
         let some = Outcome { refused: 2, left: 9, stopped: Some("401".to_owned()), ..done.clone() };
         let sent = line(&id, &some, None, Holds { rejected: 2, damaged: 1, segments: 1 });
         assert!(!sent.clear);
-        for part in ["2 refused (rejected/), 9 left (401)", "2 files of refused records", "--rejected sends", "1 segments that did not read"] {
+        for part in [
+            "2 refused (rejected/), 9 left (401)",
+            "2 files of refused records",
+            "--rejected sends",
+            "1 segments that did not read",
+        ] {
             assert!(sent.text.contains(part), "{part}: {}", sent.text);
         }
-        let resent = Resent { delivered: 6, refused: vec![("s/rejected/ab.json".into(), "still 422".to_owned())], ..Resent::default() };
+        let resent =
+            Resent { delivered: 6, refused: vec![("s/rejected/ab.json".into(), "still 422".to_owned())], ..Resent::default() };
         let sent = line(&id, &done, Some(&resent), Holds { rejected: 1, ..Holds::default() });
         assert!(sent.text.starts_with("job 7, 1,240 records delivered"), "{}", sent.text);
         assert!(sent.text.contains("ab.json: still 422") && !sent.clear, "{}", sent.text);

@@ -182,7 +182,13 @@ pub(crate) struct Background {
 impl Background {
     /// Sends one spool after the other from this thread on, with its actors at `place`. What comes of them is logged, and
     /// counted into the job's stats.
-    pub(crate) fn start(spools: Vec<(Spool, JobCard)>, make: MakeSink, config: CollectorConfig, place: Place, stats: Stats) -> Self {
+    pub(crate) fn start(
+        spools: Vec<(Spool, JobCard)>,
+        make: MakeSink,
+        config: CollectorConfig,
+        place: Place,
+        stats: Stats,
+    ) -> Self {
         let (end, ended) = watch::channel(None);
         let task = tokio::task::spawn_local(async move {
             for (spool, card) in spools {

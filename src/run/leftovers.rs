@@ -91,7 +91,8 @@ impl Spool {
     /// When it cannot be read.
     pub(crate) fn look(dir: &Path) -> Result<Self, SpoolError> {
         // The spool of a JOBDIR has its card beside it; the next run of the job uses the directory again.
-        let jobdir = dir.parent().filter(|parent| dir.file_name().is_some_and(|name| name == "spool") && parent.join(CARD).exists());
+        let jobdir =
+            dir.parent().filter(|parent| dir.file_name().is_some_and(|name| name == "spool") && parent.join(CARD).exists());
         Ok(Self {
             card: jobdir::read(jobdir.unwrap_or(dir)).map_err(|error| error.to_string()),
             holds: holds(dir)?,
@@ -99,6 +100,12 @@ impl Spool {
             in_use: leftovers::is_in_use(dir),
             dir: dir.to_owned(),
         })
+    }
+
+    /// One that may hold anything.
+    fn unreadable(dir: PathBuf, error: &SpoolError) -> Self {
+        let holds = Holds { segments: 1, ..Holds::default() };
+        Self { dir, card: Err(error.to_string()), holds, tidy: Tidy::Keep, in_use: false }
     }
 
     /// What a crawl does with it that delivers to `place`.
@@ -123,7 +130,9 @@ impl Spool {
     /// Removes it if it is empty, nobody's, and its directory its own. Whether it is gone.
     pub(crate) fn sweep(&self) -> bool {
         let may = self.holds.is_empty() && self.tidy == Tidy::Remove && (matches!(self.card, Ok(Some(_))) || self.is_old());
-        let swept = may && leftovers::lock(&self.dir).is_ok_and(|lock| lock.is_some() && leftovers::remove_if_empty(&self.dir).is_ok_and(|gone| gone));
+        let swept = may
+            && leftovers::lock(&self.dir)
+                .is_ok_and(|lock| lock.is_some() && leftovers::remove_if_empty(&self.dir).is_ok_and(|gone| gone));
         if swept {
             tracing::debug!(spool = %self.dir.display(), "removed an empty spool");
         }
@@ -168,10 +177,8 @@ pub(crate) fn below(data_dir: &Path, own: Option<&Path>) -> Vec<Spool> {
         tracing::warn!(%error, data_dir = %data_dir.display(), "spools of earlier runs cannot be looked for");
         Vec::new()
     });
-    let look = |dir: PathBuf| {
-        Spool::look(&dir).inspect_err(|error| tracing::warn!(%error, "the spool of an earlier run cannot be read")).ok()
-    };
-    dirs.into_iter().filter(|dir| Some(dir.as_path()) != own).filter_map(look).filter(|spool| !spool.sweep()).collect()
+    let look = |dir: PathBuf| Spool::look(&dir).unwrap_or_else(|error| Spool::unreadable(dir, &error));
+    dirs.into_iter().filter(|dir| Some(dir.as_path()) != own).map(look).filter(|spool| !spool.sweep()).collect()
 }
 
 /// Names what was found at the start of a crawl that delivers to `place`; answers what it has to send.

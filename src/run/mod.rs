@@ -146,13 +146,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     };
     let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
     let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
-    let earlier = Background::start(
-        earlier,
-        sink.make(),
-        CollectorConfig::from_settings(&settings),
-        pool.delivery.place(),
-        stats.clone(),
-    );
+    let earlier =
+        Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
     let Running { engine, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
     if shares {

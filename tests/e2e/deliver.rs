@@ -57,7 +57,8 @@ fn a_damaged_spool_gives_what_can_be_read_and_the_rest_is_named() {
     let shop = shop(&folder);
     let spool = killed(&folder, &shop, "damaged");
     let items = kept(&spool);
-    let segment = spool.read_dir().unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "log"));
+    let segment =
+        spool.read_dir().unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "log"));
     let segment = segment.unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
     let middle = bytes.len() * 2 / 3;
@@ -88,7 +89,10 @@ fn a_spool_without_a_card_is_sent_once_its_job_is_named() {
     ] {
         let ended = folder.run(call);
         assert_eq!(ended.code, Some(4), "{ended}");
-        assert!(parts.iter().all(|part| ended.out.contains(part)) && ended.out.starts_with(".dragline") | ended.out.starts_with(dir), "{ended}");
+        assert!(
+            parts.iter().all(|part| ended.out.contains(part)) && ended.out.starts_with(".dragline") | ended.out.starts_with(dir),
+            "{ended}"
+        );
     }
     let url = format!("url={}", shop.url);
     let crawl = folder.run(&["crawl", "bookshop", "-a", &url, "-s", "CLOSESPIDER_ITEMCOUNT=5"]).with_code(0);

@@ -19,9 +19,8 @@ pub(crate) fn hoarding(folder: &Folder, shop: &Shop, job: &str, more: &[&str]) -
     let batches = ["-s", "APCLOUDY_BATCH_SIZE=100000", "-s", "APCLOUDY_FLUSH_INTERVAL=600"];
     let before = std::fs::read_to_string(folder.file(&feed)).map_or(0, |text| text.lines().count());
     let running = folder.start(&[&call[..], &batches, more].concat());
-    running.until("some items", || {
-        std::fs::read_to_string(folder.file(&feed)).is_ok_and(|text| text.lines().count() > before + 5)
-    });
+    running
+        .until("some items", || std::fs::read_to_string(folder.file(&feed)).is_ok_and(|text| text.lines().count() > before + 5));
     running
 }
 

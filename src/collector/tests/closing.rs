@@ -2,8 +2,8 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::actor::run_local;
-use crate::collector::leftovers;
 use crate::collector::batch::Batch;
+use crate::collector::leftovers;
 use crate::courier::{Delivery as Arrived, SinkError};
 use crate::export::{FeedError, FeedSummary, ItemText};
 

@@ -34,7 +34,12 @@ fn config() -> CollectorConfig {
     CollectorConfig::from_settings(&Settings { apcloudy_batch_size: 10, ..Settings::default() })
 }
 
-async fn send(spool: &Spool, job: &str, sink: &MemorySink, ending: impl Future<Output = Duration>) -> Result<Outcome, DeliverError> {
+async fn send(
+    spool: &Spool,
+    job: &str,
+    sink: &MemorySink,
+    ending: impl Future<Output = Duration>,
+) -> Result<Outcome, DeliverError> {
     deliver_spool(spool, &JobId::from(job), Box::new(sink.clone()), config(), Place::Here, Stats::new(), ending).await
 }
 
@@ -52,7 +57,9 @@ fn away(times: usize) -> MemorySink {
 fn items(sink: &MemorySink) -> Vec<u64> {
     let bodies = sink.bodies();
     let bodies = bodies.iter().map(|body| serde_json::from_str::<serde_json::Value>(body).unwrap());
-    bodies.flat_map(|body| body["data"]["items"].as_array().unwrap().iter().map(|i| i["n"].as_u64().unwrap()).collect::<Vec<_>>()).collect()
+    bodies
+        .flat_map(|body| body["data"]["items"].as_array().unwrap().iter().map(|i| i["n"].as_u64().unwrap()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]
