@@ -102,7 +102,7 @@ impl CollectorState {
             items: self.items,
             delivered: totals.delivered,
             spooled: totals.spooled,
-            quarantined: totals.quarantined,
+            rejected: totals.rejected,
             undelivered_records: totals.undelivered_records,
             recovered: totals.recovered,
             feeds,

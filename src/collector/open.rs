@@ -13,7 +13,7 @@ use super::outcome;
 use super::state::{CollectorState, Parts};
 use crate::apcloudy::JobId;
 use crate::api::stats::Stats;
-use crate::courier::{CourierOptions, CourierState, Webhook};
+use crate::courier::{CourierOptions, CourierState, Webhook, rejected};
 use crate::export::Feed;
 use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
@@ -114,7 +114,7 @@ pub fn open_at(
         outcome: outcome::outcome(end.outcome),
     });
     let ends = ends.collect();
-    let courier = CourierOptions { log_id: log.log_id(), quarantine: spool.join("quarantine"), seed: seeds.jitter };
+    let courier = CourierOptions { spool: spool.to_owned(), on_fatal: config.on_fatal, seed: seeds.jitter };
     let courier = CourierState::new(sink, courier, outlets.stats.clone());
     let collector = CollectorState::new(Parts {
         config,
@@ -176,7 +176,7 @@ fn holds_records(dir: &Path) -> bool {
     files.flatten().any(|file| {
         let name = file.file_name();
         let name = name.to_string_lossy();
-        name == "quarantine" || (name.starts_with("seg-") && (name.ends_with(".log") || name.ends_with(".damaged")))
+        name == rejected::DIRECTORY || (name.starts_with("seg-") && (name.ends_with(".log") || name.ends_with(".damaged")))
     })
 }
 
