@@ -4,6 +4,7 @@
 //! HMAC-SHA256 over timestamp and body. This module turns values into that text and signs it. It opens no
 //! connection, keeps no queue and knows neither the engine nor the spool.
 
+mod answer;
 mod body;
 mod item;
 mod job;
@@ -14,6 +15,7 @@ mod sign;
 pub(crate) mod testdata;
 mod text;
 
+pub use answer::Answer;
 pub use body::{BodyBuilder, RecordKind};
 pub use item::{StampedItem, item_text};
 pub use job::JobId;

@@ -100,12 +100,14 @@ impl CollectorState {
         let open = self.batcher.open_counts();
         totals.spooled += open.items;
         totals.undelivered_records += open.total() + open.stats;
+        totals.left += open.total() + open.stats;
         let closed = Closed {
             items: self.items,
             delivered: totals.delivered,
             spooled: totals.spooled,
-            quarantined: totals.quarantined,
+            rejected: totals.rejected,
             undelivered_records: totals.undelivered_records,
+            left: totals.left,
             recovered: totals.recovered,
             feeds,
             feed_errors,

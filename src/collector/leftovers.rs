@@ -6,7 +6,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::config::{CARD, LOCK, REJECTED, spools};
+use super::config::{CARD, LOCK, spools};
+use crate::courier::rejected::DIRECTORY;
 
 /// Files of a spool, by what they hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,7 +50,7 @@ impl Holds {
 /// # Errors
 /// When the directory cannot be listed.
 pub fn rejected(spool: &Path) -> io::Result<Vec<PathBuf>> {
-    let dir = spool.join(REJECTED);
+    let dir = spool.join(DIRECTORY);
     let mut files: Vec<_> = names(&dir)?.into_iter().filter(|name| name.ends_with(".json")).map(|name| dir.join(name)).collect();
     files.sort();
     Ok(files)
@@ -92,7 +93,7 @@ pub fn lock(spool: &Path) -> io::Result<Option<File>> {
 /// When the system refuses.
 pub fn remove_if_empty(spool: &Path) -> io::Result<bool> {
     // Refuses while there is a file in it, which is what is wanted.
-    let _ = fs::remove_dir(spool.join(REJECTED));
+    let _ = fs::remove_dir(spool.join(DIRECTORY));
     let unfinished = format!("{CARD}.part");
     if names(spool)?.iter().any(|name| name != LOCK && name != CARD && *name != unfinished) {
         return Ok(false);

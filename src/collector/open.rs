@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::config::{CollectorConfig, REJECTED, Tidy, spool_dir};
+use super::config::{CollectorConfig, Tidy, spool_dir};
 use super::feeds::FeedSet;
 use super::log::{LogError, LogOptions, RecordLog, Recovered};
 use super::logring::LogRing;
@@ -128,7 +128,7 @@ pub fn open_at(
         outcome: outcome::outcome(end.outcome),
     });
     let ends = ends.collect();
-    let courier = CourierOptions { log_id: log.log_id(), quarantine: spool.join(REJECTED), seed: seeds.jitter };
+    let courier = CourierOptions { spool: spool.to_owned(), on_fatal: config.on_fatal, seed: seeds.jitter };
     let courier = CourierState::new(sink, courier, outlets.stats.clone());
     let collector = CollectorState::new(Parts {
         config,

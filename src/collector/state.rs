@@ -27,7 +27,7 @@ use super::written::Written;
 use crate::actor::{Link, Slot};
 use crate::apcloudy::{JobId, LogRecord};
 use crate::api::stats::Stats;
-use crate::courier::message::{Order, Settled};
+use crate::courier::message::{Order, Report};
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::RequestId;
 
@@ -103,7 +103,7 @@ impl CollectorState {
         let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats, numbers } = parts;
         let now = Instant::now();
         let mut batcher = Batcher::new(job.clone(), log.log_id(), config.limits);
-        let mut outbox = Outbox::new(job, recovered.cuts);
+        let mut outbox = Outbox::new(job, recovered.cuts, recovered.parts);
         if let Some(range) = recovered.uncut {
             let mut full = Vec::new();
             for entry in log.read(range)? {
@@ -163,10 +163,18 @@ impl CollectorState {
         }
     }
 
-    /// The courier is through with a batch.
-    pub(super) fn delivered(&mut self, settled: Settled) {
-        self.outbox.settled(settled);
-        self.deletable = true;
+    /// The courier is through with a batch or a part of one, or with all.
+    pub(super) fn hear(&mut self, report: Report) {
+        match report {
+            Report::Part(part) => self.outbox.part(part),
+            Report::Settled(settled) => {
+                self.outbox.settled(settled);
+                self.deletable = true;
+            }
+            // At the close the job stops as it is.
+            Report::Refused(why) if matches!(self.phase, Phase::Open) => self.facts.push(Fact::DeliveryStopped(why)),
+            Report::Refused(_) => {}
+        }
     }
 
     /// Begins the end.

@@ -23,7 +23,7 @@ use crate::collector::log::LogError;
 use crate::collector::logring::LogRing;
 use crate::collector::message::{Closed, Control, Fact as Kept};
 use crate::collector::{COURIER_BOUND, Collector, CollectorConfig, Delivery, Outlets, Seeds, Standing, open_at};
-use crate::courier::{Courier, Webhook};
+use crate::courier::{Courier, OnFatal, Webhook};
 use crate::engine::message::Fact;
 
 /// Between two looks at what is left.
@@ -72,11 +72,13 @@ pub(crate) async fn deliver_spool(
     spool: &Spool,
     job: &JobId,
     sink: Box<dyn Webhook>,
-    config: CollectorConfig,
+    mut config: CollectorConfig,
     place: Place,
     stats: Stats,
     ending: impl Future<Output = Duration>,
 ) -> Result<Outcome, DeliverError> {
+    // There is no job to stop.
+    config.on_fatal = OnFatal::Spool;
     let delivery = open(spool, job, sink, config, stats.clone()).await?;
     let engine = Tap::<Fact>::new("leftover", 1);
     let collector = Inbox::new("leftover-collector", 1);
@@ -113,12 +115,11 @@ pub(crate) async fn deliver_spool(
     };
     let closed = closed.ok_or(DeliverError::Ended)?;
     let count = |name| u64::try_from(stats.count(name)).unwrap_or(0);
-    let refused = count("courier/rejected");
     Ok(Outcome {
         delivered: count("courier/delivered"),
         batches: count("courier/batches"),
-        refused,
-        left: closed.undelivered_records.saturating_sub(refused),
+        refused: count("courier/rejected"),
+        left: closed.left,
         stopped,
     })
 }
