@@ -9,7 +9,7 @@ use crate::dice::Dice;
 /// The wait before the first retry is at most this.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// No wait is longer than this, however many failures came before.
+/// No wait is longer than this, however many failures came before, if nobody says otherwise.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// No wait is shorter than this: full jitter alone may draw nothing and ask in a loop.
@@ -17,20 +17,28 @@ const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Draws waits; each is uniform between [`SHORTEST`] and a cap that doubles with every failure.
 #[derive(Debug, Clone)]
-pub(crate) struct Backoff(Dice);
+pub(crate) struct Backoff {
+    dice: Dice,
+    longest: Duration,
+}
 
 impl Backoff {
     /// A back-off that draws from `seed`.
     pub(crate) const fn new(seed: u64) -> Self {
-        Self(Dice::new(seed))
+        Self { dice: Dice::new(seed), longest: LONGEST }
+    }
+
+    /// The same with another cap, which must be longer than the shortest wait.
+    pub(crate) const fn up_to(self, longest: Duration) -> Self {
+        Self { longest, ..self }
     }
 
     /// The wait after `failures` failures in a row; 0 counts as 1.
     pub(crate) fn wait(&mut self, failures: u32) -> Duration {
         let doubled = 2u32.checked_pow(failures.saturating_sub(1)).unwrap_or(u32::MAX);
-        let cap = FIRST.saturating_mul(doubled).min(LONGEST);
-        let span = u64::try_from((cap - SHORTEST).as_micros()).unwrap_or(u64::MAX);
-        SHORTEST + Duration::from_micros(self.0.roll() % (span + 1))
+        let cap = FIRST.saturating_mul(doubled).min(self.longest);
+        let span = u64::try_from(cap.saturating_sub(SHORTEST).as_micros()).unwrap_or(u64::MAX);
+        SHORTEST + Duration::from_micros(self.dice.roll() % (span + 1))
     }
 }
 
@@ -50,6 +58,16 @@ mod tests {
             assert!(longest <= Duration::from_millis(cap), "{failures}: {longest:?}");
             assert!(longest > Duration::from_millis(cap) * 9 / 10, "{failures}: {longest:?}");
             assert!(shortest >= SHORTEST && shortest < SHORTEST + Duration::from_millis(cap) / 10, "{failures}: {shortest:?}");
+        }
+    }
+
+    #[test]
+    fn the_cap_can_be_another() {
+        let mut backoff = Backoff::new(7).up_to(Duration::from_secs(60));
+        for (failures, cap) in [(1, 500), (7, 32_000), (8, 60_000), (u32::MAX, 60_000)] {
+            let longest = (0..2_000).map(|_| backoff.wait(failures)).max().unwrap();
+            assert!(longest <= Duration::from_millis(cap), "{failures}: {longest:?}");
+            assert!(longest > Duration::from_millis(cap) * 9 / 10, "{failures}: {longest:?}");
         }
     }
 

@@ -20,6 +20,7 @@ mod probe;
 mod supervise;
 
 pub use cx::{Cx, Timer};
+pub(crate) use host::panic_text;
 pub use inbox::{Inbox, Tap};
 pub use link::{AskError, Closed, Controls, Facts, Link, Refused, Reply};
 pub use permits::Slot;

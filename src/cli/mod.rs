@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod bundled_tests;
 mod crawl;
+mod deliver;
 mod demo;
 mod exit;
 mod feeds;
@@ -54,6 +55,7 @@ Examples:
   dragline demo                                     see everything at work, without set-up
   dragline list                                     the spiders of this program
   dragline crawl quotes -o quotes.jsonl             run one
+  dragline deliver                                  send what an earlier crawl could not deliver
   dragline new my-crawler                           a project of your own
   dragline VERB --help                              options and examples of a verb"
 )]
@@ -70,6 +72,7 @@ pub(crate) enum Verb {
     #[command(after_help = "Examples:\n  dragline list\n  dragline list | grep shop")]
     List,
     Settings(settings::SettingsArgs),
+    Deliver(deliver::DeliverArgs),
     Demo(demo::DemoArgs),
     Site(site::SiteArgs),
     New(new::NewArgs),
@@ -113,6 +116,7 @@ impl App {
             Verb::Crawl(args) => return crawl::crawl(self, &args),
             Verb::List => list::list(&self, to)?,
             Verb::Settings(args) => settings::settings(&self, &args, to)?,
+            Verb::Deliver(args) => return deliver::deliver(&args, to),
             Verb::Demo(args) => return demo::demo(&args, to),
             Verb::Site(args) => site::site(&args)?,
             Verb::New(args) => out(to, &new::new(&args, Path::new("."))?)?,

@@ -103,8 +103,8 @@ fn requests(report: &Report) -> String {
 fn items(report: &Report) -> String {
     let delivery = &report.ended.delivery;
     let mut text = format!("{} kept = {} delivered", grouped(delivery.items), grouped(delivery.delivered));
-    let _ = write!(text, " + {} in the spool + {} refused", grouped(delivery.spooled), grouped(delivery.quarantined));
-    let accounted = delivery.delivered.saturating_add(delivery.spooled).saturating_add(delivery.quarantined);
+    let _ = write!(text, " + {} in the spool + {} refused", grouped(delivery.spooled), grouped(delivery.rejected));
+    let accounted = delivery.delivered.saturating_add(delivery.spooled).saturating_add(delivery.rejected);
     let _ = write!(text, "; {}", balance(delivery.items == accounted));
     if delivery.undelivered_records > 0 {
         let _ = write!(text, "; {} records of all kinds not delivered", grouped(delivery.undelivered_records));

@@ -94,7 +94,7 @@ impl Worker for Collector {
                 self.state().close(stats, Instant::now());
                 self.hurry_courier();
             }
-            Control::Courier(settled) => self.state().delivered(settled),
+            Control::Courier(report) => self.state().hear(report),
             Control::Tick => self.armed = None,
         }
     }

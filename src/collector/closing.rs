@@ -1,13 +1,12 @@
 //! The end of a job's delivery: the last batch, the wait for the courier, and the counts that are left.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::config::Tidy;
+use super::leftovers::remove_if_empty;
 use super::message::{Closed, Fact};
 use super::state::CollectorState;
 use crate::apcloudy::to_text;
@@ -101,40 +100,36 @@ impl CollectorState {
         let open = self.batcher.open_counts();
         totals.spooled += open.items;
         totals.undelivered_records += open.total() + open.stats;
+        totals.left += open.total() + open.stats;
         let closed = Closed {
             items: self.items,
             delivered: totals.delivered,
             spooled: totals.spooled,
-            quarantined: totals.quarantined,
+            rejected: totals.rejected,
             undelivered_records: totals.undelivered_records,
+            left: totals.left,
             recovered: totals.recovered,
             feeds,
             feed_errors,
         };
+        if let Err(error) = self.numbers.end(self.ring.next_index()) {
+            tracing::warn!(%error, "the job's card does not know the last index of a log record: the next run leaves some out");
+        }
         match log.close() {
             Ok(left) if left.cuts.is_empty() && left.uncut.is_none() => {
-                if self.tidy == Tidy::Remove {
-                    remove_spool(&self.spool);
+                if self.tidy == Tidy::Remove
+                    && let Err(error) = remove_if_empty(&self.spool)
+                {
+                    tracing::warn!(%error, spool = %self.spool.display(), "the empty spool cannot be removed");
                 }
             }
             Ok(_) => tracing::warn!(
                 spool = %self.spool.display(),
                 records = closed.undelivered_records,
-                "not everything was delivered: the rest is in the spool; it stays there"
+                "not everything was delivered: the rest stays in the spool; `dragline deliver --spool DIR` sends it"
             ),
             Err(error) => tracing::error!(%error, "the record log cannot be closed: what is on disk is still good"),
         }
         closed
-    }
-}
-
-/// Removes a spool in which nothing but its lock is left.
-fn remove_spool(dir: &Path) {
-    let only_lock = fs::read_dir(dir).is_ok_and(|mut files| files.all(|file| file.is_ok_and(|file| file.file_name() == "lock")));
-    if only_lock {
-        let _ = fs::remove_file(dir.join("lock"));
-        if let Err(error) = fs::remove_dir(dir) {
-            tracing::warn!(%error, spool = %dir.display(), "the empty spool cannot be removed");
-        }
     }
 }

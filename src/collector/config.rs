@@ -4,10 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::batch::BatchLimits;
+use crate::courier::OnFatal;
 use crate::settings::Settings;
 
 /// Orders the courier holds at most: batches in memory beside the one that is being sent.
 pub const COURIER_BOUND: usize = 4;
+/// The card of the job a spool or a `JOBDIR` belongs to.
+pub const CARD: &str = "job.json";
+/// The file whose lock a run holds as long as it uses the spool.
+pub(super) const LOCK: &str = "lock";
 /// Fewer remembered groups would not cover the links of a small window.
 const REMEMBERED_LEAST: usize = 4096;
 
@@ -44,6 +49,8 @@ pub struct CollectorConfig {
     pub disk_wait: Duration,
     /// How long the courier may take at the close. The collector answers half a second later at the latest.
     pub close_within: Duration,
+    /// What follows when the sink takes nothing until someone changes something.
+    pub on_fatal: OnFatal,
     /// Whether ends are written.
     pub ends: Ends,
     /// Groups remembered as written: at least twice what the engine may have under way.
@@ -68,6 +75,10 @@ impl CollectorConfig {
             spool_max_bytes: settings.spool_max_bytes,
             disk_wait: settings.disk_wait,
             close_within: settings.close_timeout / 2,
+            on_fatal: match settings.apcloudy_on_fatal {
+                crate::settings::OnFatal::Spool => OnFatal::Spool,
+                crate::settings::OnFatal::Stop => OnFatal::Stop,
+            },
             ends: if settings.jobdir.is_some() { Ends::Journaled } else { Ends::Skipped },
             remembered: settings.window_limit().saturating_mul(4).max(REMEMBERED_LEAST),
             clock: unix_seconds,

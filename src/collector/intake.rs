@@ -137,6 +137,9 @@ impl CollectorState {
             self.ring.drain(&mut drained);
             self.logs.extend(drained);
         }
+        if self.logs.len() > keep {
+            self.numbers.reserve(self.ring.next_index())?;
+        }
         while self.logs.len() > keep {
             let count = (self.logs.len() - keep).min(LOGS_PER_GROUP);
             // A record's text cannot fail; if it did, the record would go without a trace but its index.

@@ -47,8 +47,8 @@ pub enum Control {
     CloseWithin(std::time::Duration),
     /// The job's closing stats: cut what is open, deliver all, close the feeds, then say `Closed`.
     Close(Map<String, Value>),
-    /// The courier has room, or an answer.
-    Courier(crate::courier::message::Settled),
+    /// The courier has something to say.
+    Courier(crate::courier::message::Report),
     /// Own timer: flush interval, sync, log ring.
     Tick,
 }
@@ -67,6 +67,8 @@ pub enum Fact {
     Unblocked,
     /// The disk refused writes for longer than `DISK_WAIT`.
     GaveUp(String),
+    /// The sink takes nothing any more, and the job is to stop for it.
+    DeliveryStopped(String),
     /// Everything is closed.
     Closed(Closed),
 }
@@ -74,16 +76,18 @@ pub enum Fact {
 /// What the collector leaves behind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closed {
-    /// Items taken. Always `items == delivered + spooled + quarantined`.
+    /// Items taken. Always `items == delivered + spooled + rejected`.
     pub items: u64,
     /// Items the sink has.
     pub delivered: u64,
     /// Items that are only in the spool.
     pub spooled: u64,
-    /// Items in batches the sink refused for good.
-    pub quarantined: u64,
-    /// Records of any kind not delivered: in the spool or in quarantine, those of an earlier run among them.
+    /// Items the sink refused for good: they are put aside in the spool.
+    pub rejected: u64,
+    /// Records of any kind not delivered: in the spool or put aside there, those of an earlier run among them.
     pub undelivered_records: u64,
+    /// Those of them that a later run can still send.
+    pub left: u64,
     /// Items of an earlier run that the sink has now. Every other count of items is of this run alone.
     pub recovered: u64,
     /// Feeds: where, and how many items.

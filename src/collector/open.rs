@@ -1,14 +1,14 @@
 //! Opening a job's delivery: the spool, what an earlier run left in it, and the states of collector and courier.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::config::{CollectorConfig, Tidy, spool_dir, spools};
+use super::config::{CollectorConfig, Tidy, spool_dir};
 use super::feeds::FeedSet;
 use super::log::{LogError, LogOptions, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::End;
+use super::numbers::{IndexStore, Numbers};
 use super::outcome;
 use super::state::{CollectorState, Parts};
 use crate::apcloudy::JobId;
@@ -17,9 +17,6 @@ use crate::courier::{CourierOptions, CourierState, Webhook};
 use crate::export::Feed;
 use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
-
-/// Leftovers that get a log line of their own.
-const NAMED: usize = 5;
 
 /// Random numbers of a run, drawn by whoever starts it.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +48,8 @@ pub struct Outlets {
     pub ring: Arc<LogRing>,
     /// The job's counters.
     pub stats: Stats,
+    /// Where the job keeps the next index of its log records; `None`: every run begins at 0.
+    pub indexes: Option<Box<dyn IndexStore>>,
 }
 
 /// A job's delivery, ready for its two actors. The states outlive the actors' incarnations.
@@ -64,8 +63,29 @@ pub struct Delivery {
     pub ends: Vec<End>,
     /// Where the spool lies.
     pub spool: PathBuf,
-    /// Spools that other runs left behind.
-    pub leftovers: Vec<PathBuf>,
+}
+
+/// How far a delivery is that takes nothing new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Something is on its way.
+    Going,
+    /// Everything is settled.
+    Through,
+    /// The sink takes nothing any more; the text says why.
+    Stopped(String),
+}
+
+impl CollectorState {
+    /// How far it is, for whoever only waits for what the spool held at the opening.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        match self.outbox.stopped() {
+            _ if !self.outbox.is_idle() => Standing::Going,
+            Some(why) => Standing::Stopped(why.to_owned()),
+            None => Standing::Through,
+        }
+    }
 }
 
 /// Opens the delivery of a job where the settings say. Reads and writes files: call it before the crawl begins.
@@ -80,16 +100,7 @@ pub fn open(
     seeds: Seeds,
 ) -> Result<Delivery, LogError> {
     let (spool, tidy) = spool_dir(settings, &job.to_string(), seeds.instance);
-    let leftovers = leftovers(&settings.data_dir, &spool);
-    for left in leftovers.iter().take(NAMED) {
-        tracing::warn!(spool = %left.display(), "an earlier run left records that were not delivered; they stay there");
-    }
-    if let Some(more) = leftovers.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        tracing::warn!(more, "there are more spools of earlier runs");
-    }
-    let mut delivery = open_at(CollectorConfig::from_settings(settings), &spool, tidy, job, outlets, sink, seeds)?;
-    delivery.leftovers = leftovers;
-    Ok(delivery)
+    open_at(CollectorConfig::from_settings(settings), &spool, tidy, job, outlets, sink, seeds)
 }
 
 /// Opens the delivery of a job in a given directory.
@@ -108,13 +119,16 @@ pub fn open_at(
     let options = LogOptions { segment_bytes: config.segment_bytes, log_id: seeds.log_id };
     let (log, recovered) = RecordLog::open(spool, job, options)?;
     tell(spool, &recovered);
+    // Not before the lock is ours: another run of the job may have used indexes until just now.
+    let numbers = Numbers::open(outlets.indexes)?;
+    outlets.ring.start_at(numbers.first());
     let ends = recovered.ends.iter().map(|(_, end)| End {
         request: RequestId(end.request),
         attempt: end.attempt,
         outcome: outcome::outcome(end.outcome),
     });
     let ends = ends.collect();
-    let courier = CourierOptions { log_id: log.log_id(), quarantine: spool.join("quarantine"), seed: seeds.jitter };
+    let courier = CourierOptions { spool: spool.to_owned(), on_fatal: config.on_fatal, seed: seeds.jitter };
     let courier = CourierState::new(sink, courier, outlets.stats.clone());
     let collector = CollectorState::new(Parts {
         config,
@@ -126,13 +140,13 @@ pub fn open_at(
         feeds: FeedSet::new(outlets.feeds),
         ring: outlets.ring,
         stats: outlets.stats,
+        numbers,
     })?;
     Ok(Delivery {
         collector: Arc::new(Mutex::new(collector)),
         courier: Arc::new(Mutex::new(courier)),
         ends,
         spool: spool.to_owned(),
-        leftovers: Vec::new(),
     })
 }
 
@@ -160,26 +174,4 @@ fn tell(spool: &Path, recovered: &Recovered) {
     for missing in &recovered.missing {
         tracing::error!(%spool, after = missing.after, up_to = missing.up_to, "a part of the record log is missing");
     }
-}
-
-/// Spools below `DATA_DIR` that hold something and that no running process has.
-fn leftovers(data_dir: &Path, own: &Path) -> Vec<PathBuf> {
-    let Ok(dirs) = fs::read_dir(spools(data_dir)) else { return Vec::new() };
-    let mut found: Vec<_> =
-        dirs.filter_map(|dir| Some(dir.ok()?.path())).filter(|dir| dir != own && holds_records(dir) && !is_in_use(dir)).collect();
-    found.sort();
-    found
-}
-
-fn holds_records(dir: &Path) -> bool {
-    let Ok(files) = fs::read_dir(dir) else { return false };
-    files.flatten().any(|file| {
-        let name = file.file_name();
-        let name = name.to_string_lossy();
-        name == "quarantine" || (name.starts_with("seg-") && (name.ends_with(".log") || name.ends_with(".damaged")))
-    })
-}
-
-fn is_in_use(dir: &Path) -> bool {
-    fs::File::open(dir.join("lock")).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
 }

@@ -4,12 +4,14 @@
 //! ranges and are read from the record log when their turn comes, so a slow sink costs no memory.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::batch::{Batch, Counts, CutBatch};
-use super::log::{BatchId, Cut, LogError, RecordLog};
+use super::log::{BatchId, Cut, Fate, LogError, Part, RecordLog};
 use crate::actor::{Link, Refused};
 use crate::apcloudy::JobId;
 use crate::courier::message::{How, Order, Settled};
+use crate::courier::split::{counts_at, sum};
 
 /// Bytes of bodies kept for batches that are not offered yet.
 const KEPT_BYTES: u64 = 4 * 1024 * 1024;
@@ -24,28 +26,39 @@ pub(super) enum Origin {
 }
 
 /// A batch without its body.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Parcel {
     cut: Cut,
     /// Unknown for a batch of an earlier run until it is read.
     counts: Option<Counts>,
     origin: Origin,
+    /// Parts of it that are through.
+    done: Vec<Part>,
+}
+
+impl Parcel {
+    /// What is in the parts that came to this end.
+    fn done(&self, fate: Fate, counts: Counts) -> Counts {
+        let parts = self.done.iter().filter(|part| part.fate == fate);
+        parts.fold(Counts::default(), |all, part| sum(all, counts_at(counts, part.first, part.last)))
+    }
 }
 
 #[derive(Debug)]
 struct Waiting {
     parcel: Parcel,
-    batch: Option<Batch>,
+    batch: Option<Arc<Batch>>,
 }
 
 /// Items and records by what became of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) delivered: u64,
-    pub(super) quarantined: u64,
+    pub(super) rejected: u64,
     pub(super) spooled: u64,
     pub(super) recovered: u64,
     pub(super) undelivered_records: u64,
+    pub(super) left: u64,
 }
 
 /// Batches on their way to the courier and back.
@@ -59,6 +72,8 @@ pub(super) struct Outbox {
     synced: usize,
     kept_bytes: u64,
     in_flight: VecDeque<Parcel>,
+    /// Parts that are through, but the record log does not say so yet.
+    unmarked_parts: VecDeque<Part>,
     /// Settled, but the record log does not say so yet.
     unmarked: VecDeque<BatchId>,
     /// What stays in the spool.
@@ -69,11 +84,14 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox that begins with the cuts of an earlier run.
-    pub(super) fn new(job: JobId, cuts: Vec<Cut>) -> Self {
+    /// An outbox that begins with the cuts of an earlier run, and those of their parts that are through.
+    pub(super) fn new(job: JobId, cuts: Vec<Cut>, mut parts: Vec<Part>) -> Self {
         let waiting: VecDeque<_> = cuts
             .into_iter()
-            .map(|cut| Waiting { parcel: Parcel { cut, counts: None, origin: Origin::Earlier }, batch: None })
+            .map(|cut| {
+                let done = parts.extract_if(.., |part| part.batch == cut.id).collect();
+                Waiting { parcel: Parcel { cut, counts: None, origin: Origin::Earlier, done }, batch: None }
+            })
             .collect();
         Self {
             job,
@@ -82,6 +100,7 @@ impl Outbox {
             waiting,
             kept_bytes: 0,
             in_flight: VecDeque::new(),
+            unmarked_parts: VecDeque::new(),
             unmarked: VecDeque::new(),
             parked: Vec::new(),
             totals: Totals::default(),
@@ -91,14 +110,20 @@ impl Outbox {
 
     /// Takes a batch that was just cut.
     pub(super) fn push(&mut self, cut: CutBatch, origin: Origin) {
-        let parcel = Parcel { cut: cut.cut, counts: Some(cut.counts), origin };
+        let parcel = Parcel { cut: cut.cut, counts: Some(cut.counts), origin, done: Vec::new() };
         let batch = if self.kept_bytes < KEPT_BYTES && self.stopped.is_none() { cut.into_batch(&self.job) } else { None };
         self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
-        self.waiting.push_back(Waiting { parcel, batch });
+        self.waiting.push_back(Waiting { parcel, batch: batch.map(Arc::new) });
     }
 
     /// Journals new cuts and notes what was settled.
     pub(super) fn journal(&mut self, log: &mut RecordLog) -> Result<(), LogError> {
+        while let Some(part) = self.unmarked_parts.front() {
+            match log.part(part) {
+                Ok(()) | Err(LogError::UnknownBatch { .. }) => self.unmarked_parts.pop_front(),
+                Err(error) => return Err(error),
+            };
+        }
         while let Some(id) = self.unmarked.front() {
             match log.delivered(*id) {
                 // Known already: noting it once is enough.
@@ -138,7 +163,7 @@ impl Outbox {
             self.kept_bytes -= batch.as_ref().map_or(0, |batch| batch.body.len() as u64).min(self.kept_bytes);
             let read = match batch {
                 Some(batch) => Ok(batch),
-                None => log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader)),
+                None => log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader)).map(Arc::new),
             };
             let batch = match read {
                 Ok(batch) => batch,
@@ -157,18 +182,29 @@ impl Outbox {
                 continue;
             }
             let parcel = Parcel { counts: Some(batch.counts), ..parcel };
+            let order = Order::Cut { batch, done: parcel.done.clone() };
+            // Before the offer: a panic must not lose what the courier has.
             self.in_flight.push_back(parcel);
-            let Err(refused) = courier.offer(Order::Cut(batch)) else { continue };
-            self.in_flight.pop_back();
+            let Err(refused) = courier.offer(order) else { continue };
             let full = refused.is_full();
-            let (Refused::Full(Order::Cut(batch)) | Refused::Closed(Order::Cut(batch))) = refused;
-            self.put_back(parcel, Some(batch));
+            let (Refused::Full(Order::Cut { batch, .. }) | Refused::Closed(Order::Cut { batch, .. })) = refused;
+            if let Some(parcel) = self.in_flight.pop_back() {
+                self.put_back(parcel, Some(batch));
+            }
             if full {
                 return Ok(());
             }
             self.stopped = Some("the courier has ended".to_owned());
         }
         Ok(())
+    }
+
+    /// A part of a batch came to its end.
+    pub(super) fn part(&mut self, part: Part) {
+        if let Some(parcel) = self.in_flight.iter_mut().find(|parcel| parcel.cut.id == part.batch) {
+            parcel.done.push(part);
+            self.unmarked_parts.push_back(part);
+        }
     }
 
     /// A batch came to its end.
@@ -180,8 +216,8 @@ impl Outbox {
         };
         let rejected = match settled.how {
             How::Delivered => Counts::default(),
-            How::Split { rejected, .. } => rejected,
-            How::Rejected(_) => settled.counts,
+            How::Split { rejected } => rejected,
+            How::Rejected => settled.counts,
             How::Spooled(why) => {
                 self.stopped = Some(why);
                 self.parked.push(parcel);
@@ -193,7 +229,7 @@ impl Outbox {
             Origin::Earlier => self.totals.recovered += items,
             Origin::Present => {
                 self.totals.delivered += items;
-                self.totals.quarantined += rejected.items;
+                self.totals.rejected += rejected.items;
             }
         }
         self.totals.undelivered_records += rejected.total() + rejected.stats;
@@ -207,7 +243,8 @@ impl Outbox {
 
     /// Whether nothing is on its way: everything is settled, or what is left cannot go.
     pub(super) fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.unmarked.is_empty() && (self.waiting.is_empty() || self.stopped.is_some())
+        let marked = self.unmarked.is_empty() && self.unmarked_parts.is_empty();
+        self.in_flight.is_empty() && marked && (self.waiting.is_empty() || self.stopped.is_some())
     }
 
     /// Counts everything at the end; what is not settled stays in the spool.
@@ -219,15 +256,23 @@ impl Outbox {
                 let read = log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader));
                 read.map_or_else(|_| Counts::default(), |batch| batch.counts)
             });
-            totals.undelivered_records += counts.total() + counts.stats;
+            let (delivered, rejected) = (parcel.done(Fate::Delivered, counts), parcel.done(Fate::Rejected, counts));
+            let records = |counts: Counts| counts.total() + counts.stats;
+            let undelivered = records(counts).saturating_sub(records(delivered));
+            totals.undelivered_records += undelivered;
+            totals.left += undelivered.saturating_sub(records(rejected));
             if parcel.origin == Origin::Present {
-                totals.spooled += counts.items;
+                totals.delivered += delivered.items;
+                totals.rejected += rejected.items;
+                totals.spooled += counts.items.saturating_sub(delivered.items + rejected.items);
+            } else {
+                totals.recovered += delivered.items;
             }
         }
         totals
     }
 
-    fn put_back(&mut self, parcel: Parcel, batch: Option<Batch>) {
+    fn put_back(&mut self, parcel: Parcel, batch: Option<Arc<Batch>>) {
         self.synced += 1;
         self.journaled += 1;
         self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);

@@ -21,12 +21,13 @@ use super::hold::{Hold, Trouble};
 use super::log::{LogError, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::{Fact, Group};
+use super::numbers::Numbers;
 use super::outbox::{Origin, Outbox};
 use super::written::Written;
 use crate::actor::{Link, Slot};
 use crate::apcloudy::{JobId, LogRecord};
 use crate::api::stats::Stats;
-use crate::courier::message::{Order, Settled};
+use crate::courier::message::{Order, Report};
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::RequestId;
 use crate::testkit::Watched;
@@ -56,6 +57,7 @@ pub struct CollectorState {
     pub(super) feeds: FeedSet,
     pub(super) ring: Arc<LogRing>,
     pub(super) stats: Stats,
+    pub(super) numbers: Numbers,
     pub(super) waiting: VecDeque<(Arc<Group>, Slot)>,
     pub(super) logs: VecDeque<LogRecord>,
     pub(super) written: Written,
@@ -94,15 +96,16 @@ pub(super) struct Parts {
     pub(super) feeds: FeedSet,
     pub(super) ring: Arc<LogRing>,
     pub(super) stats: Stats,
+    pub(super) numbers: Numbers,
 }
 
 impl CollectorState {
     /// Goes on where the log ends: cuts of an earlier run wait for the courier, records in no batch get one.
     pub(super) fn new(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats } = parts;
+        let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats, numbers } = parts;
         let now = Instant::now();
         let mut batcher = Batcher::new(job.clone(), log.log_id(), config.limits);
-        let mut outbox = Outbox::new(job, recovered.cuts);
+        let mut outbox = Outbox::new(job, recovered.cuts, recovered.parts);
         if let Some(range) = recovered.uncut {
             let mut full = Vec::new();
             for entry in log.read(range)? {
@@ -125,6 +128,7 @@ impl CollectorState {
             feeds,
             ring,
             stats,
+            numbers,
             waiting: VecDeque::new(),
             logs: VecDeque::new(),
             kept: Vec::new(),
@@ -162,10 +166,18 @@ impl CollectorState {
         }
     }
 
-    /// The courier is through with a batch.
-    pub(super) fn delivered(&mut self, settled: Settled) {
-        self.outbox.settled(settled);
-        self.deletable = true;
+    /// The courier is through with a batch or a part of one, or with all.
+    pub(super) fn hear(&mut self, report: Report) {
+        match report {
+            Report::Part(part) => self.outbox.part(part),
+            Report::Settled(settled) => {
+                self.outbox.settled(settled);
+                self.deletable = true;
+            }
+            // At the close the job stops as it is.
+            Report::Refused(why) if matches!(self.phase, Phase::Open) => self.facts.push(Fact::DeliveryStopped(why)),
+            Report::Refused(_) => {}
+        }
     }
 
     /// Begins the end.

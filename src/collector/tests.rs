@@ -22,9 +22,9 @@ use super::open::{Delivery, Outlets, Seeds, open_at};
 use super::state::{CollectorState, Step};
 use super::{COURIER_BOUND, Collector};
 use crate::actor::{Inbox, Link, Place, Policy, Supervised, Tap, supervise};
-use crate::apcloudy::JobId;
+use crate::apcloudy::{Answer, JobId};
 use crate::api::stats::Stats;
-use crate::courier::{Courier, MemorySink, Webhook};
+use crate::courier::{Courier, MemorySink, OnFatal, Webhook};
 use crate::engine::message::Fact as EngineFact;
 use crate::engine::ticket::Tag;
 use crate::export::{Feed, FeedOptions, Target};
@@ -41,6 +41,7 @@ fn config() -> CollectorConfig {
         spool_max_bytes: 1 << 20,
         disk_wait: 60 * SECOND,
         close_within: 6 * SECOND,
+        on_fatal: OnFatal::Spool,
         ends: Ends::Journaled,
         remembered: 1000,
         clock: || NOW,
@@ -88,7 +89,7 @@ impl Setup {
     fn start(self, dir: &Path) -> Rig {
         let ring = Arc::new(LogRing::new(100));
         let stats = Stats::new();
-        let outlets = Outlets { feeds: self.feeds, ring: Arc::clone(&ring), stats: stats.clone() };
+        let outlets = Outlets { feeds: self.feeds, ring: Arc::clone(&ring), stats: stats.clone(), indexes: None };
         // A log id of its own for each open: it counts only when the directory is empty.
         let seeds = Seeds { instance: 1, log_id: 77, jitter: 3 };
         let delivery = open_at(self.config, dir, self.tidy, &JobId::from(7), outlets, self.sink, seeds).unwrap();

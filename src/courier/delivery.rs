@@ -1,41 +1,56 @@
-//! What the courier decides: what is tried next, what is repeated, split, set aside or given up.
+//! What the courier decides: what is tried next, what is repeated, taken apart, put aside or given up.
 //!
-//! The state outlives an incarnation of the actor: a batch is never lost to a panic of the sink. Nothing here waits.
+//! The state outlives an incarnation of the actor: a batch is never lost to a panic of the sink. Nothing here waits: a
+//! try is a future that somebody else polls, one at a time, and whose answer comes back with
+//! [`answered`](CourierState::answered).
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::message::{How, Settled};
+use super::lines::{self, Next, Tried};
+use super::message::{How, Order, Report, Settled};
+use super::rejected::{self, Place};
 use super::split::Split;
-use super::webhook::{SinkError, Webhook};
-use crate::actor::Slot;
+use super::webhook::{Pending, Webhook};
+use crate::actor::{Slot, panic_text};
+use crate::apcloudy::Answer;
 use crate::api::stats::Stats;
 use crate::backoff::Backoff;
 use crate::collector::batch::{Batch, Counts};
-use crate::collector::log::BatchId;
+use crate::collector::log::{Fate, Part};
 
 /// Panics of the sink in a row after which it is not called any more.
 const PANICS: u32 = 3;
+/// The longest wait between two tries that a sink does not ask for.
+const LONGEST: Duration = Duration::from_secs(60);
 /// The longest wait a sink may ask for.
 const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// The longest wait between two tries once the job closes.
 const CLOSING_WAIT: Duration = Duration::from_secs(1);
-/// Time between two log lines about a sink that stays away.
-const REMIND: Duration = Duration::from_secs(30);
+
+/// What follows when the sink takes nothing until someone changes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFatal {
+    /// The job goes on; everything stays in the spool.
+    Spool,
+    /// The job stops.
+    Stop,
+}
 
 /// How the courier works.
 #[derive(Debug, Clone)]
 pub struct CourierOptions {
-    /// The record log's own number, part of the ids of split batches.
-    pub log_id: u64,
-    /// Where refused records are put, one file a batch.
-    pub quarantine: PathBuf,
+    /// The spool: named to people, and refused records are put aside in it.
+    pub spool: PathBuf,
+    /// What follows a fatal answer.
+    pub on_fatal: OnFatal,
     /// Start of the jitter's draws.
     pub seed: u64,
 }
@@ -45,31 +60,44 @@ pub struct CourierState {
     sink: Box<dyn Webhook>,
     options: CourierOptions,
     stats: Stats,
-    queue: VecDeque<(Batch, Slot)>,
+    queue: VecDeque<Queued>,
     /// The first batch of the queue, taken apart.
     split: Option<Split>,
+    /// What is tried: the first batch or a part of it, made once.
+    target: Option<Arc<Batch>>,
+    /// The target is refused for good and not yet put aside: this was the answer.
+    refused: Option<String>,
     backoff: Backoff,
     /// Tries in a row after which nothing was taken.
     failures: u32,
     retry_at: Option<Instant>,
-    reminded: Option<Instant>,
     deadline: Option<Instant>,
     fatal: Option<String>,
-    /// Set around a call of the sink: still set at the start of an incarnation, the call panicked.
+    /// A call is under way. Still set at the start of an incarnation, it was lost with the one before.
     calling: bool,
     panics: u32,
+    /// For the collector, not yet told.
+    reports: Vec<Report>,
 }
 
-/// What came of one look at the queue.
 #[derive(Debug)]
+struct Queued {
+    batch: Arc<Batch>,
+    /// Parts that an earlier run was through with.
+    done: Vec<Part>,
+    since: Instant,
+    _slot: Slot,
+}
+
+/// What is to be done next.
 pub(super) enum Step {
-    /// A batch ended, and its place in the link is free again.
-    Settled(Settled),
-    /// Something was done; there is more to do now.
+    /// Poll this; the job's limit ends it, if there is one.
+    Call(Pending, Option<Instant>),
+    /// Look again: there is more to do now.
     Again,
     /// Nothing can be done before then.
     Wait(Instant),
-    /// Nothing is queued.
+    /// Nothing can be done before something comes.
     Idle,
 }
 
@@ -77,39 +105,34 @@ impl CourierState {
     /// A courier with nothing to do.
     #[must_use]
     pub fn new(sink: Box<dyn Webhook>, options: CourierOptions, stats: Stats) -> Self {
-        let backoff = Backoff::new(options.seed);
+        let backoff = Backoff::new(options.seed).up_to(LONGEST);
         Self {
             sink,
             options,
             stats,
             queue: VecDeque::new(),
             split: None,
+            target: None,
+            refused: None,
             backoff,
             failures: 0,
             retry_at: None,
-            reminded: None,
             deadline: None,
             fatal: None,
             calling: false,
             panics: 0,
+            reports: Vec::new(),
         }
     }
 
     /// Looks after what the incarnation before left.
-    pub(super) fn recover(&mut self, now: Instant) {
-        if !std::mem::take(&mut self.calling) {
-            return;
-        }
-        self.panics += 1;
-        if self.panics >= PANICS {
-            self.give_up("the sink panicked again and again".to_owned());
-        } else {
-            self.later(now, None, "the sink panicked");
-        }
+    pub(super) fn recover(&mut self, now: Instant) -> Step {
+        if self.calling { self.crashed("the courier broke off", now) } else { Step::Again }
     }
 
-    pub(super) fn take(&mut self, batch: Batch, slot: Slot) {
-        self.queue.push_back((batch, slot));
+    pub(super) fn take(&mut self, order: Order, slot: Slot, now: Instant) {
+        let Order::Cut { batch, done } = order;
+        self.queue.push_back(Queued { batch, done, since: now, _slot: slot });
     }
 
     /// Limits the time for everything that is queued and comes later.
@@ -119,155 +142,250 @@ impl CourierState {
         self.retry_at = None;
     }
 
-    /// Calls the sink once at most.
+    /// What to do now: calls the sink once at most.
     pub(super) fn step(&mut self, now: Instant) -> Step {
-        let Some((batch, _)) = self.queue.front() else { return Step::Idle };
-        if let Some(why) = &self.fatal {
-            let why = why.clone();
-            return self.settle(How::Spooled(why));
+        if self.queue.is_empty() {
+            return Step::Idle;
+        }
+        if let Some(why) = self.fatal.clone() {
+            return self.spool_all(&why);
         }
         if self.deadline.is_some_and(|deadline| deadline <= now) {
-            return self.settle(How::Spooled("the job closed before the sink took it".to_owned()));
+            if self.calling {
+                self.say("no answer before the job closed", Next::Spooled);
+            }
+            return self.spool_all("the job closed before everything was taken");
+        }
+        if self.calling {
+            return self.deadline.map_or(Step::Idle, Step::Wait);
         }
         if let Some(at) = self.retry_at.filter(|at| *at > now) {
             return Step::Wait(self.deadline.map_or(at, |deadline| at.min(deadline)));
         }
         self.retry_at = None;
-        let part = self.split.as_ref().and_then(|split| split.part(batch, self.options.log_id));
-        let target = part.as_ref().unwrap_or(batch);
-        let (counts, bytes) = (target.counts, target.body.len());
-        self.calling = true;
-        let answer = self.sink.deliver(target);
-        self.calling = false;
+        match self.refused.take() {
+            Some(answer) => self.put_aside(answer, now),
+            None => self.call(now),
+        }
+    }
+
+    /// A call is over.
+    pub(super) fn answered(&mut self, answer: Answer, now: Instant) -> Step {
+        if !std::mem::take(&mut self.calling) {
+            return Step::Idle;
+        }
         self.panics = 0;
         match answer {
-            Ok(_) => {
-                self.back();
-                self.stats.inc("courier/batches");
-                self.stats.add("courier/delivered", signed(records(counts)));
-                self.stats.add("courier/bytes", i64::try_from(bytes).unwrap_or(i64::MAX));
-                self.advance(None)
+            Answer::Delivered => self.delivered(),
+            Answer::Retry { after, why } => {
+                self.stats.inc("courier/failures/retry");
+                self.later(&why, after, now)
             }
-            Err(SinkError::Retry { after, why }) => {
-                self.stats.inc("courier/retries");
-                self.later(now, after, &why);
-                Step::Again
-            }
-            Err(SinkError::Fatal { why }) => {
-                self.give_up(why.clone());
-                self.settle(How::Spooled(why))
-            }
-            Err(SinkError::Reject { why }) => {
-                self.back();
-                if self.take_apart() {
+            Answer::Split { why } | Answer::Reject { why } => {
+                self.stats.inc("courier/failures/split");
+                if self.take_apart(&why) {
                     return Step::Again;
                 }
-                let refused = part.as_ref().or_else(|| self.queue.front().map(|(batch, _)| batch));
-                let Some((id, written)) = refused.map(|batch| (batch.id, self.quarantine(batch.id, &batch.body))) else {
-                    return Step::Idle;
-                };
-                match written {
-                    Ok(file) => {
-                        tracing::error!(batch = %id, why, file = %file.display(), "the sink refuses a batch for good: it is in quarantine");
-                        self.stats.add("courier/rejected", signed(records(counts)));
-                        self.advance(Some((counts, why)))
-                    }
-                    Err(error) => {
-                        let why = format!("the quarantine cannot be written: {error}");
-                        self.later(now, None, &why);
-                        Step::Again
-                    }
-                }
+                self.put_aside(why, now)
+            }
+            Answer::Fatal { why } => {
+                self.stats.inc("courier/failures/fatal");
+                self.give_up(&why)
             }
         }
     }
 
-    /// Batches not yet settled.
-    pub(super) fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Splits the first batch, or the refused part of it further.
-    fn take_apart(&mut self) -> bool {
-        if let Some(split) = &mut self.split {
-            return split.halve();
+    /// A call ended with a panic.
+    pub(super) fn panicked(&mut self, panic: &(dyn Any + Send), now: Instant) -> Step {
+        if !self.calling {
+            return Step::Idle;
         }
-        self.split = self.queue.front().and_then(|(batch, _)| Split::of(batch));
-        self.split.is_some()
+        self.crashed(&format!("the sink panicked: {}", panic_text(panic)), now)
     }
 
-    /// The sink took, or the quarantine has, what was just tried.
-    fn advance(&mut self, rejected: Option<(Counts, String)>) -> Step {
-        let Some(split) = &mut self.split else {
-            return self.settle(rejected.map_or(How::Delivered, |(_, why)| How::Rejected(why)));
+    /// Whether a call is under way; one that is not may be dropped.
+    pub(super) const fn is_calling(&self) -> bool {
+        self.calling
+    }
+
+    /// What the collector has not been told yet.
+    pub(super) fn take_reports(&mut self) -> Vec<Report> {
+        std::mem::take(&mut self.reports)
+    }
+
+    fn call(&mut self, now: Instant) -> Step {
+        let Some(first) = self.queue.front() else { return Step::Idle };
+        if self.split.is_none() && !first.done.is_empty() {
+            self.split = Split::resume(&first.batch, &first.done);
+            if self.split.as_ref().is_some_and(Split::is_done) {
+                return self.settle_split();
+            }
+        }
+        let part = || self.split.as_ref().and_then(|split| split.part(&first.batch)).map(Arc::new);
+        let target = Arc::clone(self.target.get_or_insert_with(|| part().unwrap_or_else(|| Arc::clone(&first.batch))));
+        self.calling = true;
+        match catch_unwind(AssertUnwindSafe(|| self.sink.deliver(target))) {
+            Ok(pending) => Step::Call(pending, self.deadline),
+            Err(panic) => self.panicked(panic.as_ref(), now),
+        }
+    }
+
+    fn delivered(&mut self) -> Step {
+        if self.failures > 0 {
+            lines::back(&self.sink.place(), self.failures);
+            self.failures = 0;
+        }
+        if let Some(target) = &self.target {
+            self.stats.add("courier/delivered", signed(records(target.counts)));
+            self.stats.add("courier/bytes", i64::try_from(target.body.len()).unwrap_or(i64::MAX));
+        }
+        self.stats.inc(if self.split.is_some() { "courier/parts" } else { "courier/batches" });
+        self.advance(Fate::Delivered)
+    }
+
+    fn later(&mut self, why: &str, asked: Option<Duration>, now: Instant) -> Step {
+        let wait = self.wait(asked);
+        let at = now + wait;
+        // There is no next try after the limit.
+        if self.deadline.is_some_and(|deadline| deadline <= at) {
+            self.say(why, Next::Spooled);
+        } else {
+            self.stats.inc("courier/retries");
+            self.say(why, Next::Retry(wait));
+        }
+        self.retry_at = Some(at);
+        self.step(now)
+    }
+
+    /// The wait after one more failure.
+    fn wait(&mut self, asked: Option<Duration>) -> Duration {
+        self.failures = self.failures.saturating_add(1);
+        let wait = at_least(self.backoff.wait(self.failures), asked);
+        if self.deadline.is_some() { wait.min(CLOSING_WAIT) } else { wait }
+    }
+
+    fn crashed(&mut self, why: &str, now: Instant) -> Step {
+        self.calling = false;
+        self.panics += 1;
+        self.stats.inc("courier/failures/panic");
+        if self.panics >= PANICS { self.give_up(&format!("{why}, {PANICS} times in a row")) } else { self.later(why, None, now) }
+    }
+
+    fn give_up(&mut self, why: &str) -> Step {
+        self.say(why, Next::NothingMore(&self.options.spool));
+        let why = format!("{} takes nothing any more: {why}", self.sink.place());
+        if self.options.on_fatal == OnFatal::Stop {
+            self.reports.push(Report::Refused(why.clone()));
+        }
+        let step = self.spool_all(&why);
+        self.fatal = Some(why);
+        step
+    }
+
+    /// Takes the first batch apart, or the refused part of it further. `false` when it is a single record.
+    fn take_apart(&mut self, why: &str) -> bool {
+        let apart = match (&mut self.split, self.queue.front()) {
+            (Some(split), _) => split.halve(),
+            (None, Some(first)) => {
+                self.split = Split::of(&first.batch);
+                self.split.is_some()
+            }
+            (None, None) => false,
         };
-        match rejected {
-            Some((counts, why)) => split.reject(counts, why),
-            None => split.next(),
+        if apart {
+            self.say(why, Next::Apart);
+            self.target = None;
         }
-        if !split.is_done() {
-            return Step::Again;
+        apart
+    }
+
+    fn put_aside(&mut self, answer: String, now: Instant) -> Step {
+        let (Some(first), Some(target)) = (self.queue.front(), &self.target) else { return Step::Idle };
+        let counts = target.counts;
+        let place = Place { batch: first.batch.id, part: self.split.as_ref().and_then(Split::places) };
+        match rejected::write(&self.options.spool, place, target, &answer, &rejected_at()) {
+            Ok(file) => {
+                self.say(&answer, Next::PutAside(&file));
+                self.stats.add("courier/rejected", signed(records(counts)));
+                self.advance(Fate::Rejected)
+            }
+            Err(error) => {
+                let wait = self.wait(None);
+                self.say(&answer, Next::Unwritten(&self.options.spool, &error.to_string(), wait));
+                self.refused = Some(answer);
+                self.retry_at = Some(now + wait);
+                self.step(now)
+            }
         }
-        let (rejected, why) = (split.rejected, std::mem::take(&mut split.why));
-        let all = self.queue.front().is_some_and(|(batch, _)| batch.counts == rejected);
+    }
+
+    /// The sink has, or the directory of refused records has, what was just tried.
+    fn advance(&mut self, fate: Fate) -> Step {
+        self.target = None;
+        let Some(first) = self.queue.front() else { return Step::Idle };
+        let Some(split) = &mut self.split else {
+            return self.settle(if fate == Fate::Delivered { How::Delivered } else { How::Rejected });
+        };
+        if let Some((first_place, last)) = split.places() {
+            self.reports.push(Report::Part(Part { batch: first.batch.id, first: first_place, last, fate }));
+        }
+        split.next(fate);
+        if split.is_done() { self.settle_split() } else { Step::Again }
+    }
+
+    fn settle_split(&mut self) -> Step {
+        let rejected = self.split.as_ref().map_or_else(Counts::default, |split| split.rejected);
+        let all = self.queue.front().is_some_and(|first| first.batch.counts == rejected);
         self.settle(match rejected == Counts::default() {
             // Each part passed alone: the whole was too large, or the sink has changed its mind.
             true => How::Delivered,
-            false if all => How::Rejected(why),
-            false => How::Split { rejected, why },
+            false if all => How::Rejected,
+            false => How::Split { rejected },
         })
     }
 
     fn settle(&mut self, how: How) -> Step {
+        self.clear();
+        let Some(Queued { batch, since, .. }) = self.queue.pop_front() else { return Step::Idle };
+        let waited = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        self.stats.max("courier/waiting_ms_max", waited);
+        self.reports.push(Report::Settled(Settled { id: batch.id, counts: batch.counts, how }));
+        if self.queue.is_empty() { Step::Idle } else { Step::Again }
+    }
+
+    fn spool_all(&mut self, why: &str) -> Step {
+        self.calling = false;
+        self.clear();
+        let settled = self.queue.drain(..).map(|Queued { batch, .. }| {
+            Report::Settled(Settled { id: batch.id, counts: batch.counts, how: How::Spooled(why.to_owned()) })
+        });
+        self.reports.extend(settled);
+        Step::Idle
+    }
+
+    /// Forgets what concerned the first batch.
+    fn clear(&mut self) {
         self.split = None;
-        match self.queue.pop_front() {
-            Some((batch, _)) => Step::Settled(Settled { id: batch.id, counts: batch.counts, how }),
-            None => Step::Idle,
-        }
+        self.target = None;
+        self.refused = None;
+        self.retry_at = None;
     }
 
-    fn later(&mut self, now: Instant, asked: Option<Duration>, why: &str) {
-        self.failures = self.failures.saturating_add(1);
-        let mut wait = at_least(self.backoff.wait(self.failures), asked);
-        if self.deadline.is_some() {
-            wait = wait.min(CLOSING_WAIT);
+    fn say(&self, answer: &str, next: Next<'_>) {
+        let place = self.sink.place();
+        if let Some(target) = &self.target {
+            lines::failed(Tried { id: target.id, records: records(target.counts), place: &place, answer }, next);
         }
-        self.retry_at = Some(now + wait);
-        if self.reminded.is_none_or(|at| now.duration_since(at) >= REMIND) {
-            self.reminded = Some(now);
-            tracing::warn!(why, failures = self.failures, wait_ms = wait.as_millis(), "the sink takes nothing: trying again");
-        }
-    }
-
-    /// The sink answers again.
-    fn back(&mut self) {
-        self.failures = 0;
-        if self.reminded.take().is_some() {
-            tracing::info!("the sink takes batches again");
-        }
-    }
-
-    fn give_up(&mut self, why: String) {
-        tracing::error!(why, "the sink takes no batches: they stay in the spool");
-        self.fatal = Some(why);
-    }
-
-    fn quarantine(&self, id: BatchId, body: &str) -> io::Result<PathBuf> {
-        let dir = &self.options.quarantine;
-        fs::create_dir_all(dir)?;
-        let path = dir.join(format!("{id}.json"));
-        let unfinished = dir.join(format!("{id}.part"));
-        let mut file = File::create(&unfinished)?;
-        file.write_all(body.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &path)?;
-        Ok(path)
     }
 }
 
 /// The wait, no shorter than what the sink asks for within reason.
 fn at_least(wait: Duration, asked: Option<Duration>) -> Duration {
     wait.max(asked.unwrap_or_default().min(LONGEST_ASKED))
+}
+
+fn rejected_at() -> String {
+    jiff::Timestamp::now().to_string()
 }
 
 const fn records(counts: Counts) -> u64 {
@@ -283,20 +401,11 @@ impl fmt::Debug for CourierState {
         f.debug_struct("CourierState")
             .field("queued", &self.queue.len())
             .field("split", &self.split.is_some())
+            .field("calling", &self.calling)
             .field("fatal", &self.fatal)
             .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sink_may_ask_for_more_within_reason() {
-        let second = Duration::from_secs(1);
-        for (own, asked, wait) in [(2, None, 2), (2, Some(7), 7), (9, Some(7), 9), (2, Some(9000), 300)] {
-            assert_eq!(at_least(own * second, asked.map(|asked| asked * second)), wait * second, "{own} {asked:?}");
-        }
-    }
-}
+mod tests;

@@ -1,13 +1,15 @@
 //! The courier: hands batches to a sink, one at a time and in order, until each is settled.
 //!
-//! A sink takes whole batches and knows a batch it has seen by its id. Retrying, backing off and quarantine are the
-//! courier's; the embedded sink and a scripted one for tests are here as well.
+//! A sink takes whole batches and knows a batch it has seen by its id. Retrying, backing off, taking apart and putting
+//! aside what is refused are the courier's; the embedded sink and a scripted one for tests are here as well.
 
 mod actor;
 mod delivery;
+mod lines;
 mod memory;
 pub mod message;
-mod split;
+pub(crate) mod rejected;
+pub(crate) mod split;
 pub(crate) mod store;
 mod summary;
 #[cfg(test)]
@@ -15,8 +17,8 @@ pub(crate) mod testing;
 mod webhook;
 
 pub use actor::Courier;
-pub use delivery::{CourierOptions, CourierState};
+pub use delivery::{CourierOptions, CourierState, OnFatal};
 pub use memory::MemorySink;
-pub use store::{JobStore, StoreError};
+pub use store::{JobStore, StoreError, Stored};
 pub use summary::{JobRow, JobSummary, TopError};
-pub use webhook::{Delivery, SinkError, Webhook};
+pub use webhook::{Pending, Webhook};

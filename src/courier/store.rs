@@ -5,12 +5,13 @@
 //! write one file. Nothing is ever deleted here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use super::webhook::{Delivery, SinkError, Webhook};
-use crate::apcloudy::JobId;
+use super::webhook::{Pending, Webhook};
+use crate::apcloudy::{Answer, JobId};
 use crate::collector::batch::Batch;
 
 /// The schema this program writes, in `PRAGMA user_version`.
@@ -68,6 +69,15 @@ pub enum StoreError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
+}
+
+/// What became of a body that was given to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// It is there now.
+    New,
+    /// It was there already.
+    Known,
 }
 
 /// A local store of jobs and their batches.
@@ -144,9 +154,9 @@ impl JobStore {
     ///
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
-    pub fn store(&self, id: &str, job: &JobId, body: &str) -> Result<Delivery, StoreError> {
+    pub fn store(&self, id: &str, job: &JobId, body: &str) -> Result<Stored, StoreError> {
         let rows = self.insert(id, job, body).map_err(|source| self.explain("write to", source))?;
-        Ok(delivery(rows))
+        Ok(if rows == 0 { Stored::Known } else { Stored::New })
     }
 
     fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
@@ -158,26 +168,28 @@ impl JobStore {
             .execute((id, job.to_string(), job.to_json(), i64::try_from(body.len()).unwrap_or(i64::MAX), body))
     }
 
-    fn sink_error(&self, source: rusqlite::Error) -> SinkError {
+    fn refusal(&self, source: rusqlite::Error) -> Answer {
         let code = source.sqlite_error_code();
         let why = self.explain("write to", source).to_string();
         match code {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ReadOnly) => SinkError::Fatal { why },
-            Some(ErrorCode::TooBig) => SinkError::Reject { why },
-            Some(ErrorCode::DiskFull) => SinkError::Retry { after: Some(Duration::from_secs(5)), why },
-            _ => SinkError::Retry { after: None, why },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::ReadOnly) => Answer::Fatal { why },
+            Some(ErrorCode::TooBig) => Answer::Reject { why },
+            Some(ErrorCode::DiskFull) => Answer::Retry { after: Some(Duration::from_secs(5)), why },
+            _ => Answer::Retry { after: None, why },
         }
     }
 }
 
 impl Webhook for JobStore {
-    fn deliver(&mut self, batch: &Batch) -> Result<Delivery, SinkError> {
-        self.insert(&batch.id.to_string(), &batch.job, &batch.body).map(delivery).map_err(|source| self.sink_error(source))
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
+        let stored = self.insert(&batch.id.to_string(), &batch.job, &batch.body);
+        let answer = stored.map_or_else(|error| self.refusal(error), |_| Answer::Delivered);
+        Box::pin(std::future::ready(answer))
     }
-}
 
-fn delivery(rows: usize) -> Delivery {
-    if rows == 0 { Delivery::AlreadyHad } else { Delivery::Delivered }
+    fn place(&self) -> String {
+        format!("embedded {}", self.path.display())
+    }
 }
 
 fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
@@ -230,7 +242,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::courier::testing::batch;
+    use crate::courier::testing::{batch, deliver};
 
     fn store(dir: &TempDir) -> JobStore {
         JobStore::open(&dir.path().join("deep/.dragline/jobs.db")).unwrap()
@@ -245,12 +257,12 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
         for first in [1, 5] {
-            assert_eq!(store.deliver(&batch(7, first)), Ok(Delivery::Delivered));
+            assert_eq!(deliver(&mut store, batch(7, first)), Answer::Delivered);
         }
         let mut closing = batch(7, 9);
         closing.body =
             closing.body.replace("]}}", "], \"stats\": {\"downloader/request_count\": 4, \"finish_reason\": \"finished\"}}}");
-        store.deliver(&closing).unwrap();
+        deliver(&mut store, closing);
         for (sql, expected) in [
             ("SELECT count(*) FROM items WHERE job_id = '7'", 3),
             ("SELECT sum(record ->> 'n') FROM items", 15),
@@ -279,9 +291,9 @@ mod tests {
         let job = JobId::from(7);
         store.store("garbage", &job, "{\"data\": {\"items\": [").unwrap();
         let loose = r#"{"job_id": 7, "data": {"requests": [], "items": [{"x": NaN, "y": -Infinity}], "logs": []}}"#;
-        assert_eq!(store.store("loose", &job, loose).unwrap(), Delivery::Delivered);
-        assert_eq!(store.store("loose", &job, "{}").unwrap(), Delivery::AlreadyHad);
-        store.deliver(&batch(7, 1)).unwrap();
+        assert_eq!(store.store("loose", &job, loose).unwrap(), Stored::New);
+        assert_eq!(store.store("loose", &job, "{}").unwrap(), Stored::Known);
+        assert_eq!(deliver(&mut store, batch(7, 1)), Answer::Delivered);
         // What is not strict JSON is kept, and shows in no view: those must work in an sqlite3 of any age.
         assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 1);
         let summary = store.summary(&job, 3).unwrap();
@@ -294,12 +306,13 @@ mod tests {
     fn a_repeated_batch_is_already_there_also_after_reopening() {
         let dir = TempDir::new().unwrap();
         let mut first = store(&dir);
-        assert_eq!(first.deliver(&batch(7, 1)), Ok(Delivery::Delivered));
-        assert_eq!(first.deliver(&batch(7, 1)), Ok(Delivery::AlreadyHad));
+        assert_eq!(deliver(&mut first, batch(7, 1)), Answer::Delivered);
+        assert_eq!(deliver(&mut first, batch(7, 1)), Answer::Delivered);
         drop(first);
         let mut again = store(&dir);
-        assert_eq!(again.deliver(&batch(7, 1)), Ok(Delivery::AlreadyHad));
-        assert_eq!(again.deliver(&batch(8, 1)), Ok(Delivery::Delivered));
+        let known = batch(7, 1);
+        assert_eq!(again.store(&known.id.to_string(), &known.job, &known.body).unwrap(), Stored::Known);
+        assert_eq!(deliver(&mut again, batch(8, 1)), Answer::Delivered);
         assert_eq!(ask::<i64>(&again, "SELECT count(*) FROM batches"), 2);
     }
 
@@ -326,17 +339,17 @@ mod tests {
         let path = dir.path().join("torn.db");
         let mut store = JobStore::open(&path).unwrap();
         for first in 0..200 {
-            store.deliver(&batch(7, first)).unwrap();
+            deliver(&mut store, batch(7, first));
         }
         drop(store);
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[4096..middle].fill(0xAA);
         fs::write(&path, bytes).unwrap();
-        let outcome = JobStore::open(&path).map(|mut store| store.deliver(&batch(7, 1)));
+        let outcome = JobStore::open(&path).map(|mut store| deliver(&mut store, batch(7, 1)));
         let text = match outcome {
             Err(error) => error.to_string(),
-            Ok(Err(error @ SinkError::Fatal { .. })) => error.to_string(),
+            Ok(Answer::Fatal { why }) => why,
             other => panic!("{other:?}"),
         };
         assert!(text.contains("torn.db") && text.contains("move it away"), "{text}");
@@ -364,7 +377,7 @@ mod tests {
                 std::thread::spawn(move || {
                     let mut store = JobStore::open(&path).unwrap();
                     for first in 0..50 {
-                        assert_eq!(store.deliver(&batch(job, first)), Ok(Delivery::Delivered));
+                        assert_eq!(deliver(&mut store, batch(job, first)), Answer::Delivered);
                     }
                 })
             })

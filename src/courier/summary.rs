@@ -151,8 +151,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::courier::Webhook as _;
-    use crate::courier::testing::batch;
+    use crate::courier::testing::{batch, deliver};
 
     #[test]
     fn a_summary_counts_one_job_and_groups_its_errors() {
@@ -161,12 +160,12 @@ mod tests {
         let job = JobId::from(7);
         assert_eq!(store.summary(&job, 5).unwrap(), JobSummary::default());
         for first in [1, 2] {
-            store.deliver(&batch(7, first)).unwrap();
+            deliver(&mut store, batch(7, first));
         }
         let mut missing = batch(7, 3);
         missing.body = missing.body.replace("\"DownloadTimeoutError: slow\"", "null").replace(": 0,", ": 404,");
-        store.deliver(&missing).unwrap();
-        store.deliver(&batch(8, 1)).unwrap();
+        deliver(&mut store, missing);
+        deliver(&mut store, batch(8, 1));
         let summary = store.summary(&job, 5).unwrap();
         assert_eq!((summary.batches, summary.items, summary.requests, summary.failed_requests), (3, 3, 6, 3));
         assert_eq!(
@@ -189,7 +188,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
         for first in [5, 1, 3] {
-            store.deliver(&batch(7, first)).unwrap();
+            deliver(&mut store, batch(7, first));
         }
         let items = store.first_items(&JobId::from(7), 2).unwrap();
         let numbers: Vec<_> =

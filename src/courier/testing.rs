@@ -1,8 +1,18 @@
 //! A batch to deliver, for the tests of sinks.
 
-use crate::apcloudy::{BodyBuilder, JobId, RecordKind};
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use super::webhook::Webhook;
+use crate::apcloudy::{Answer, BodyBuilder, JobId, RecordKind};
 use crate::collector::batch::{Batch, Counts};
 use crate::collector::log::{BatchId, SeqRange};
+
+/// Delivers to a sink that answers at once.
+pub(crate) fn deliver(sink: &mut impl Webhook, batch: Batch) -> Answer {
+    sink.deliver(Arc::new(batch)).now_or_never().expect("this sink answers at once")
+}
 
 /// The batch of a job that starts at a number: one item, one good and one failed request, one log line.
 pub(crate) fn batch(job: i64, first: u64) -> Batch {

@@ -150,6 +150,7 @@ impl Hub {
                 self.blocked_by = None;
             }
             CollectorFact::GaveUp(why) => self.stop(StopReason::DiskFull(why), now),
+            CollectorFact::DeliveryStopped(why) => self.stop(StopReason::DeliveryRefused(why), now),
             CollectorFact::Closed(closed) => self.closed = Some(closed),
         }
     }

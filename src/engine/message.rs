@@ -93,6 +93,8 @@ pub enum StopReason {
     Misconfigured(String),
     /// The disk refused writes for too long.
     DiskFull(String),
+    /// The sink takes nothing any more, and the settings say to stop then.
+    DeliveryRefused(String),
     /// The frontier is full and nothing can empty it.
     FrontierFull(String),
     /// A part of the runtime cannot be kept alive.

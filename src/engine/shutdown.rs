@@ -351,11 +351,11 @@ impl Hub {
         } else {
             self.imbalances.push(format!("{} items were kept, but the collector counts {}", self.tally.kept, delivery.items));
         }
-        let accounted = delivery.delivered + delivery.spooled + delivery.quarantined;
+        let accounted = delivery.delivered + delivery.spooled + delivery.rejected;
         if delivery.items != accounted {
             self.imbalances.push(format!(
-                "{} items kept, but {} delivered + {} spooled + {} quarantined",
-                delivery.items, delivery.delivered, delivery.spooled, delivery.quarantined
+                "{} items kept, but {} delivered + {} spooled + {} rejected",
+                delivery.items, delivery.delivered, delivery.spooled, delivery.rejected
             ));
         }
         let reason = stopping.reason;
@@ -384,6 +384,7 @@ impl Hub {
                 StopReason::Unauthorized(m)
                 | StopReason::Misconfigured(m)
                 | StopReason::DiskFull(m)
+                | StopReason::DeliveryRefused(m)
                 | StopReason::FrontierFull(m)
                 | StopReason::Internal(m) => Some(m.clone()),
                 _ if unanswered && self.tally.failed == self.tally.unreachable => Some("no target could be reached".to_owned()),
@@ -455,6 +456,7 @@ fn reason_text(reason: &StopReason) -> String {
         StopReason::Unauthorized(_) => "control_plane_unauthorized".to_owned(),
         StopReason::Misconfigured(_) => "control_plane_misconfigured".to_owned(),
         StopReason::DiskFull(_) => "disk_full".to_owned(),
+        StopReason::DeliveryRefused(_) => "delivery_refused".to_owned(),
         StopReason::FrontierFull(_) => "frontier_full".to_owned(),
         StopReason::Internal(_) => "internal_error".to_owned(),
     }
@@ -465,7 +467,11 @@ fn exit_code(reason: &StopReason) -> u8 {
     match reason {
         StopReason::Finished | StopReason::Limit(_) | StopReason::Spider(_) => 0,
         StopReason::Signal => 2,
-        StopReason::Unauthorized(_) | StopReason::Misconfigured(_) | StopReason::DiskFull(_) | StopReason::FrontierFull(_) => 3,
+        StopReason::Unauthorized(_)
+        | StopReason::Misconfigured(_)
+        | StopReason::DiskFull(_)
+        | StopReason::DeliveryRefused(_)
+        | StopReason::FrontierFull(_) => 3,
         StopReason::Internal(_) => 70,
     }
 }

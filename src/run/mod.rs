@@ -1,8 +1,12 @@
 //! One run of a spider: puts actors, backends and threads together and waits for the end.
 
 mod assemble;
+pub(crate) mod deliver;
 pub(crate) mod jobdir;
+pub(crate) mod leftovers;
 mod memory;
+pub(crate) mod rejected;
+pub(crate) mod sink;
 pub(crate) mod spec;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +25,7 @@ use crate::app::choose;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::log::LogError;
-use crate::collector::{Outlets, Seeds};
+use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, ReqwestTransport};
@@ -31,6 +35,9 @@ use crate::plane::ControlPlane;
 use crate::plane::embedded::Embedded;
 use crate::scheduler::MemoryStore;
 use crate::settings::UnmatchedLease;
+use deliver::Background;
+use jobdir::{JobCard, OpenCard};
+use sink::Sink;
 
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);
@@ -83,8 +90,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
             settings.data_dir.display()
         ))
     })?;
-    let store_path = spec::store_path(&settings);
-    let job_store = JobStore::open(&store_path).map_err(|e| StartError::Usage(e.to_string()))?;
+    let sink = Sink::of(&settings)?;
+    let webhook = sink.open()?;
 
     let seeds = Seeds::draw().map_err(|e| StartError::Io(format!("the system has no random numbers: {e}")))?;
     let mut feeds = Vec::new();
@@ -95,17 +102,25 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     if let Some(line) = crate::app::ignored(&spec.components, &settings) {
         tracing::info!("{line}");
     }
-    let outlets = Outlets { feeds, ring, stats: stats.clone() };
-    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| match e {
+    let earlier = leftovers::below(&settings.data_dir, None);
+    let (own_spool, _) = spool_dir(&settings, &job_text, seeds.instance);
+    let card = JobCard::new(spec.job_id.clone(), spec.spider.name)
+        .for_run(sink.place(), leftovers::next_log_index(&earlier, &spec.job_id));
+    let indexes = OpenCard::new(settings.jobdir.as_deref().unwrap_or(&own_spool), card);
+    let outlets = Outlets { feeds, ring, stats: stats.clone(), indexes: Some(Box::new(indexes)) };
+    let delivery = crate::collector::open(&settings, &spec.job_id, outlets, webhook, seeds).map_err(|e| match e {
         // What the caller can mend: another directory, or the other run's end.
         LogError::Locked { .. } | LogError::OtherJob { .. } | LogError::NewerFormat { .. } => StartError::Usage(e.to_string()),
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
     // Only now is the job ours: the spool of another process that runs it would have been refused.
-    JobStore::open(&store_path)
-        .and_then(|store| store.job_started(&spec.job_id, spec.spider.name, &utc_now()))
-        .map_err(|e| StartError::Io(e.to_string()))?;
+    if let Some(path) = sink.store() {
+        JobStore::open(path)
+            .and_then(|store| store.job_started(&spec.job_id, spec.spider.name, &utc_now()))
+            .map_err(|e| StartError::Io(e.to_string()))?;
+    }
+    let earlier = leftovers::name(earlier, sink.place());
 
     let entry = Entry::new();
     let stopper = entry.controls();
@@ -136,6 +151,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     };
     let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
     let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
+    let earlier =
+        Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
     let Running { engine, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
     if shares {
@@ -168,6 +185,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), move |_| ConfigCenter::new(parts.clone()), |_| {});
     }
 
+    let stop = spec.stop.clone();
     let pressed = tokio::task::spawn_local(press(spec.stop, engine.clone()));
     let ended = ended.await;
     pressed.abort();
@@ -178,6 +196,13 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let last = Instant::now() + LAST_RELEASES;
     while (releasing.count() > 0 || plane.ledger().is_some_and(|l| l.open > 0)) && Instant::now() < last {
         tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    // Whoever wants the job to stop, or has a sink that takes nothing, does not wait for what others left.
+    let in_order = matches!(ended.code, 0 | 3) && ended.delivery.undelivered_records == 0;
+    let limit = if in_order { settings.close_timeout / 2 } else { Duration::ZERO };
+    tokio::select! {
+        () = earlier.end(limit) => {}
+        _ = stop.pressed(0) => {}
     }
     stop_actors();
     pool.end().await;
@@ -190,7 +215,8 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         ));
         ended.code = ended.code.max(5);
     }
-    if let Ok(store) = JobStore::open(&store_path)
+    if let Some(path) = sink.store()
+        && let Ok(store) = JobStore::open(path)
         && let Err(error) = store.job_finished(&spec.job_id, &utc_now(), &ended.reason)
     {
         tracing::warn!(%error, "the job store does not know that the job has ended");

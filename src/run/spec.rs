@@ -145,6 +145,11 @@ impl StopSwitch {
         self.changed.notify_one();
     }
 
+    /// How often it was pressed.
+    pub(crate) fn times(&self) -> u64 {
+        self.pressed.load(Ordering::Acquire)
+    }
+
     /// Waits until it was pressed more than `seen` times; answers how often.
     pub(crate) async fn pressed(&self, seen: u64) -> u64 {
         loop {

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::entry::{BatchId, Cut, End, Entry};
+use super::entry::{BatchId, Cut, End, Entry, Part};
 use super::frame::Frame;
 
 /// A cut that waits for its delivery.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct OpenCut {
     cut: Cut,
     bytes: u64,
+    /// In the order they were noted.
+    parts: Vec<Part>,
 }
 
 /// The state every frame changes; the same code runs at append and at recovery.
@@ -46,13 +48,18 @@ impl Books {
                 while let Some((_, size)) = self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last) {
                     bytes += size;
                 }
-                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes });
+                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes, parts: Vec::new() });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
                 if let Some(first) = self.open_cut(*id).map(|open| open.cut.range.first) {
                     let bytes = self.open.remove(&first).map_or(0, |open| open.bytes);
                     self.undelivered_bytes = self.undelivered_bytes.saturating_sub(bytes);
+                }
+            }
+            Frame::Part(part) => {
+                if let Some(open) = self.open.values_mut().find(|open| open.cut.id == part.batch) {
+                    open.parts.push(*part);
                 }
             }
             Frame::Settled { up_to } => {
@@ -98,6 +105,11 @@ impl Books {
 
     pub(super) fn cuts(&self) -> Vec<Cut> {
         self.open.values().map(|open| open.cut).collect()
+    }
+
+    /// The parts of waiting batches, by batch and in the order they were noted.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        self.open.values().flat_map(|open| open.parts.iter().copied()).collect()
     }
 
     pub(super) fn ends(&self) -> Vec<(u64, End)> {

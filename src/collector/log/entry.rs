@@ -96,20 +96,21 @@ impl BatchId {
     /// The id of the batch of a job that starts with the given sequence number of the given log.
     #[must_use]
     pub fn of(job: &JobId, log_id: u64, first: u64) -> Self {
-        Self::hash(job, log_id, &[first])
-    }
-
-    /// The id of a part of a batch that is sent on its own because the whole was refused. The last number is
-    /// hashed too: a part may start where its batch starts and still has another id.
-    #[must_use]
-    pub fn of_part(job: &JobId, log_id: u64, part: SeqRange) -> Self {
-        Self::hash(job, log_id, &[part.first, part.last])
-    }
-
-    fn hash(job: &JobId, log_id: u64, numbers: &[u64]) -> Self {
         let mut input = job.to_json().into_bytes();
-        for number in std::iter::once(&log_id).chain(numbers) {
+        for number in [log_id, first] {
             input.extend_from_slice(&number.to_le_bytes());
+        }
+        Self(xxh3_128(&input))
+    }
+
+    /// The id of a part of a batch that is sent on its own because the whole was refused: from the place of its first
+    /// record in the batch to that of its last, both counted from 0 and included. Both are hashed: a part may start
+    /// where another one starts and still has an id of its own.
+    #[must_use]
+    pub fn of_part(batch: Self, first: u32, last: u32) -> Self {
+        let mut input = batch.0.to_le_bytes().to_vec();
+        for place in [first, last] {
+            input.extend_from_slice(&place.to_le_bytes());
         }
         Self(xxh3_128(&input))
     }
@@ -125,6 +126,28 @@ impl fmt::Debug for BatchId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BatchId({self})")
     }
+}
+
+/// What became of a part of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// The sink has it.
+    Delivered,
+    /// The sink refused it for good; it was put aside.
+    Rejected,
+}
+
+/// A part of a batch that was refused as a whole and is sent piece by piece, with what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Part {
+    /// The batch it is taken from.
+    pub batch: BatchId,
+    /// The place of its first record in the batch's list of records, counted from 0.
+    pub first: u32,
+    /// The place of its last record, included.
+    pub last: u32,
+    /// How it ended.
+    pub fate: Fate,
 }
 
 /// A batch as the log knows it: an id and a range. Ends and marks inside the range are not part of the batch.

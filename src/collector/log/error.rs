@@ -26,13 +26,13 @@ pub enum LogError {
         dir: PathBuf,
     },
     /// The segment is of a version this program does not know.
-    #[error("{file} has record log version {found}, this program reads version {supported}; use a newer program")]
+    #[error("{file} has record log version {found}, this program reads versions up to {supported}; use a newer program")]
     NewerFormat {
         /// The segment.
         file: PathBuf,
         /// Its version.
         found: u8,
-        /// The only version known here.
+        /// The newest version known here.
         supported: u8,
     },
     /// The segment belongs to another job.

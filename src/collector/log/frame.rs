@@ -6,10 +6,11 @@ use std::borrow::Cow;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::entry::{BatchId, Cut, End, Entry, SeqRange};
+use super::entry::{BatchId, Cut, End, Entry, Fate, Part, SeqRange};
 
 pub(super) const MAGIC: &[u8; 4] = b"DRGL";
-pub(super) const VERSION: u8 = 1;
+/// What is written. All versions from 1 on are read: they differ in the kinds of frames only.
+pub(super) const VERSION: u8 = 2;
 pub(super) const HEADER_BYTES: usize = 48;
 /// Bytes of a frame around its payload.
 pub(super) const FRAME_BYTES: usize = 21;
@@ -58,12 +59,15 @@ impl Header {
         };
         let mut rest = header;
         let sum_is_right = header.split_last_chunk::<8>().is_some_and(|(data, sum)| xxh3_64(data) == u64::from_le_bytes(*sum));
-        if sum_is_right && magic_is_ours && version == VERSION {
+        if !sum_is_right || !magic_is_ours {
+            return HeaderRead::Bad;
+        }
+        if (1..=VERSION).contains(&version) {
             let _ = take::<8>(&mut rest);
             let mut number = || take::<8>(&mut rest).map(u64::from_le_bytes).unwrap_or_default();
             return HeaderRead::Good(Self { first_seq: number(), after_seq: number(), job_hash: number(), log_id: number() });
         }
-        if magic_is_ours && version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Bad }
+        if version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Bad }
     }
 }
 
@@ -74,6 +78,7 @@ pub(super) enum Frame<'a> {
     Cut(Cut),
     Delivered { id: BatchId, last: u64 },
     Settled { up_to: u64 },
+    Part(Part),
 }
 
 impl Frame<'_> {
@@ -117,6 +122,7 @@ impl Head {
             6 => Some(32),
             7 => Some(24),
             8 => Some(8),
+            9 => Some(25),
             _ => return None,
         };
         (length <= MAX_PAYLOAD && expected.is_none_or(|l| l == length)).then_some(Self { length, kind, seq })
@@ -156,6 +162,16 @@ pub(super) fn encode(out: &mut Vec<u8>, seq: u64, frame: &Frame<'_>, last_of_gro
         Frame::Settled { up_to } => {
             fixed.extend_from_slice(&up_to.to_le_bytes());
             (8, &fixed)
+        }
+        Frame::Part(part) => {
+            fixed.extend_from_slice(&part.batch.0.to_le_bytes());
+            fixed.extend_from_slice(&part.first.to_le_bytes());
+            fixed.extend_from_slice(&part.last.to_le_bytes());
+            fixed.push(match part.fate {
+                Fate::Delivered => 0,
+                Fate::Rejected => 1,
+            });
+            (9, &fixed)
         }
     };
     // The callers refuse payloads above MAX_PAYLOAD, which fits.
@@ -198,6 +214,16 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
             last: u64::from_le_bytes(take(&mut payload)?),
         },
         8 => Frame::Settled { up_to: u64::from_le_bytes(take(&mut payload)?) },
+        9 => Frame::Part(Part {
+            batch: BatchId(u128::from_le_bytes(take(&mut payload)?)),
+            first: u32::from_le_bytes(take(&mut payload)?),
+            last: u32::from_le_bytes(take(&mut payload)?),
+            fate: match take(&mut payload)? {
+                [0] => Fate::Delivered,
+                [1] => Fate::Rejected,
+                _ => return None,
+            },
+        }),
         _ => return None,
     };
     Some(Decoded { seq: head.seq, last_of_group: head.kind & LAST_OF_GROUP != 0, frame, size: whole.len() })

@@ -1,6 +1,6 @@
 //! The record log: an append-only spool of everything that must reach the sink.
 //!
-//! A directory holds segments `seg-<first sequence number>.log` and a lock file. Format version 1, all numbers
+//! A directory holds segments `seg-<first sequence number>.log` and a lock file. Format version 2, all numbers
 //! little-endian:
 //!
 //! ```text
@@ -11,8 +11,7 @@
 //! ```
 //!
 //! `after_seq` is the last number before this segment, which makes a segment that vanished visible. `length` counts
-//! the payload; a checksum covers everything before it in its header or frame. No version will have a shorter
-//! header. Bit 7 of `kind` marks the last frame of a group: frames after the last marked one never happened. Numbers
+//! the payload; a checksum covers everything before it in its header or frame. Bit 7 of `kind` marks the last frame of a group: frames after the last marked one never happened. Numbers
 //! rise by one from frame to frame; between segments they may jump, because a number that could have been used
 //! before a crash is not given out again.
 //!
@@ -23,13 +22,19 @@
 //! | 6 cut | batch id u128, first u64, last u64 |
 //! | 7 delivered | batch id u128, last u64 |
 //! | 8 settled | every end up to this number is settled: u64 |
+//! | 9 part | batch id u128, first place u32, last place u32, fate u8: 0 delivered, 1 rejected |
+//!
+//! Version 1 had no kind 9 and is read as ever; it is never appended to, since every opening begins a segment of its
+//! own. The number went up because a program of version 1 would take a part for damage: it refuses version 2 by name
+//! and changes nothing. Every later version keeps magic, version and the checksum over the first 40 bytes at their
+//! places, so a version that cannot be read is never mistaken for damage, nor damage for a version.
 //!
 //! `log_id` is drawn when the directory is new, and again after damage. It is part of every batch id, so that a
 //! second run of a job with an empty directory never repeats the ids of the first, and records whose cut was lost
 //! never travel under an id the sink may know with other content.
 //!
 //! After a restart: settle [`Recovered::ends`] in the frontier; send each of [`Recovered::cuts`] again as it was cut
-//! ([`RecordLog::read`] gives its records); give the records of [`Recovered::uncut`] to a new batcher. Numbers that
+//! ([`RecordLog::read`] gives its records), less [`Recovered::parts`]; give the records of [`Recovered::uncut`] to a new batcher. Numbers that
 //! might have been used are never used again.
 
 mod books;
@@ -43,7 +48,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{BatchId, Cut, End, Entry, SeqRange};
+pub use entry::{BatchId, Cut, End, Entry, Fate, Part, SeqRange};
 pub use error::LogError;
 pub use reader::LogReader;
 pub use record_log::{LogOptions, RecordLog};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::books::Books;
-use super::entry::{BatchId, Cut, Entry, SeqRange};
+use super::entry::{BatchId, Cut, Entry, Part, SeqRange};
 use super::error::LogError;
 use super::frame::{self, Frame, Header, MAX_PAYLOAD};
 use super::reader::{LogReader, Span};
@@ -155,6 +155,16 @@ impl RecordLog {
         self.mark(&Frame::Delivered { id, last: cut.range.last })
     }
 
+    /// Notes what became of a part of a batch that is sent piece by piece. [`delivered`](Self::delivered) follows when
+    /// the last part is through.
+    ///
+    /// # Errors
+    /// [`LogError::UnknownBatch`] when the batch is not waiting; else as [`append_group`](Self::append_group).
+    pub fn part(&mut self, part: &Part) -> Result<(), LogError> {
+        self.books.find(part.batch).ok_or(LogError::UnknownBatch { id: part.batch })?;
+        self.mark(&Frame::Part(*part))
+    }
+
     /// Notes that the frontier has persisted the settle of the end with this number. The mark reaches the log with
     /// a later flush; until then the end is reported again at open, which is harmless.
     pub fn mark_settled(&mut self, seq: u64) {
@@ -250,6 +260,7 @@ impl RecordLog {
         Ok(Recovered {
             ends: self.books.ends(),
             cuts: self.books.cuts(),
+            parts: self.books.parts(),
             uncut: self.books.uncut().map(|(first, last)| SeqRange { first, last }),
             ..Recovered::default()
         })

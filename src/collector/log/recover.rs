@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::books::Books;
-use super::entry::{Cut, End, SeqRange};
+use super::entry::{Cut, End, Part, SeqRange};
 use super::error::LogError;
 use super::frame::{self, FRAME_BYTES, HEADER_BYTES, Head, Header, HeaderRead, VERSION};
 use super::segment::{Segment, first_of_name};
@@ -20,6 +20,8 @@ pub struct Recovered {
     pub ends: Vec<(u64, End)>,
     /// Batches that were cut and not delivered: they go out again with the same id and range.
     pub cuts: Vec<Cut>,
+    /// What became of parts of those batches, by batch and in the order they were noted: these are not sent again.
+    pub parts: Vec<Part>,
     /// Records in no batch yet.
     pub uncut: Option<SeqRange>,
     /// What a crash left at the end, already cut off.
@@ -91,6 +93,7 @@ pub(super) fn scan(dir: &Path, job_hash: u64) -> Result<Scan, LogError> {
     let report = &mut scan.report;
     report.ends = scan.books.ends();
     report.cuts = scan.books.cuts();
+    report.parts = scan.books.parts();
     report.uncut = scan.books.uncut().map(|(first, last)| SeqRange { first, last });
     Ok(scan)
 }

@@ -65,12 +65,24 @@ fn write_golden(dir: &Path) {
     log.delivered(cut(1, 5).id).unwrap();
     log.mark_settled(3);
     log.flush_writes().unwrap();
+    log.append_group(&[Entry::Item("{}".into()), Entry::Item("{}".into())]).unwrap();
+    log.cut(&cut(10, 11)).unwrap();
+    for part in golden_parts() {
+        log.part(&part).unwrap();
+    }
+    log.flush_writes().unwrap();
 }
 
-const GOLDEN: &[u8] = include_bytes!("../../../tests/data/spool/v1.log");
+fn golden_parts() -> [Part; 2] {
+    let batch = cut(10, 11).id;
+    [Part { batch, first: 0, last: 0, fate: Fate::Delivered }, Part { batch, first: 1, last: 1, fate: Fate::Rejected }]
+}
+
+const GOLDEN_V1: &[u8] = include_bytes!("../../../tests/data/spool/v1.log");
+const GOLDEN: &[u8] = include_bytes!("../../../tests/data/spool/v2.log");
 
 #[test]
-fn a_segment_of_version_one_is_written_as_ever() {
+fn a_segment_of_version_two_is_written_as_ever() {
     let dir = TempDir::new().unwrap();
     write_golden(dir.path());
     let written = fs::read(&segments(dir.path())[0]).unwrap();
@@ -78,9 +90,26 @@ fn a_segment_of_version_one_is_written_as_ever() {
 }
 
 #[test]
-fn a_segment_of_version_one_reads_as_ever() {
+fn a_segment_of_version_two_reads_as_ever() {
     let dir = TempDir::new().unwrap();
     fs::write(dir.path().join("seg-00000000000000000001.log"), GOLDEN).unwrap();
+    let (log, recovered) = open(dir.path());
+    assert_eq!(
+        recovered,
+        Recovered {
+            ends: vec![(6, End { request: u128::MAX, attempt: 1, outcome: 2 })],
+            cuts: vec![cut(10, 11)],
+            parts: golden_parts().to_vec(),
+            ..Recovered::default()
+        }
+    );
+    assert_eq!(log.undelivered_bytes(), 4);
+}
+
+#[test]
+fn a_segment_of_version_one_reads_as_ever() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("seg-00000000000000000001.log"), GOLDEN_V1).unwrap();
     let (mut log, recovered) = open(dir.path());
     assert_eq!(
         recovered,
@@ -98,6 +127,12 @@ fn a_segment_of_version_one_reads_as_ever() {
             (6, end(u128::MAX)),
         ]
     );
+    // It goes on in a segment of its own.
+    log.append_group(&[item(1)]).unwrap();
+    log.flush_writes().unwrap();
+    let paths = segments(dir.path());
+    assert_eq!(fs::read(&paths[0]).unwrap(), GOLDEN_V1);
+    assert_eq!(fs::read(&paths[1]).unwrap()[4], 2);
 }
 
 #[test]
@@ -147,6 +182,42 @@ fn a_cut_may_neither_leave_out_nor_invent_records() {
     assert!(matches!(log.delivered(cut(3, 3).id), Err(LogError::UnknownBatch { .. })));
     log.delivered(cut(1, 2).id).unwrap();
     assert!(matches!(log.delivered(cut(1, 2).id), Err(LogError::UnknownBatch { .. })));
+}
+
+#[test]
+fn parts_of_a_batch_come_back_until_the_batch_is_delivered() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1), item(2), item(3), item(4)]).unwrap();
+    log.cut(&cut(1, 2)).unwrap();
+    log.cut(&cut(3, 4)).unwrap();
+    let part = |batch: Cut, first, fate| Part { batch: batch.id, first, last: first, fate };
+    let noted = [part(cut(3, 4), 0, Fate::Rejected), part(cut(1, 2), 1, Fate::Delivered), part(cut(1, 2), 0, Fate::Rejected)];
+    for part in &noted {
+        log.part(part).unwrap();
+    }
+    let unknown = log.part(&part(cut(2, 2), 0, Fate::Delivered)).unwrap_err();
+    assert!(matches!(unknown, LogError::UnknownBatch { .. }), "{unknown}");
+    log.flush_writes().unwrap();
+    drop(log);
+    let (mut log, recovered) = open(dir.path());
+    assert_eq!(recovered.parts, [noted[1], noted[2], noted[0]]);
+    log.delivered(cut(1, 2).id).unwrap();
+    let delivered = log.part(&noted[1]).unwrap_err();
+    assert!(matches!(delivered, LogError::UnknownBatch { .. }), "{delivered}");
+    assert_eq!(log.close().unwrap().parts, [noted[0]]);
+    let (_, recovered) = open(dir.path());
+    assert_eq!(recovered.parts, [noted[0]]);
+}
+
+#[test]
+fn parts_of_one_batch_have_ids_of_their_own_that_never_change() {
+    let batch = BatchId::of(&JobId::from(7), 1, 10);
+    let id = BatchId::of_part(batch, 0, 24);
+    assert_eq!(id.to_string(), "95ccd9c44fc805d871eccfb8791e5b2f");
+    let others = [(0, 23), (1, 24), (0, 0), (24, 0)].map(|(first, last)| BatchId::of_part(batch, first, last));
+    assert!(!others.contains(&id) && !others.contains(&batch) && id != batch);
+    assert_ne!(id, BatchId::of_part(BatchId(batch.0 + 1), 0, 24));
 }
 
 #[test]
@@ -244,10 +315,12 @@ fn a_newer_version_is_refused_and_left_alone() {
     let dir = TempDir::new().unwrap();
     let file = dir.path().join("seg-00000000000000000001.log");
     let mut newer = GOLDEN.to_vec();
-    newer[4] = 2;
+    newer[4] = 3;
+    let sum = xxhash_rust::xxh3::xxh3_64(&newer[..40]);
+    newer[40..48].copy_from_slice(&sum.to_le_bytes());
     fs::write(&file, &newer).unwrap();
     let error = RecordLog::open(dir.path(), &job(), options()).unwrap_err();
-    assert!(matches!(error, LogError::NewerFormat { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, LogError::NewerFormat { found: 3, supported: 2, .. }), "{error}");
     assert_eq!(fs::read(&file).unwrap(), newer);
 }
 

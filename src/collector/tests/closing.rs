@@ -3,18 +3,23 @@ use std::sync::Mutex;
 use super::*;
 use crate::actor::run_local;
 use crate::collector::batch::Batch;
-use crate::courier::{Delivery as Arrived, SinkError};
+use crate::collector::leftovers;
+use crate::courier::Pending;
 use crate::export::{FeedError, FeedSummary, ItemText};
 
 /// Refuses every body that holds a word.
 struct Poisoned(MemorySink);
 
 impl Webhook for Poisoned {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
         if batch.body.contains("poison") {
-            return Err(SinkError::Reject { why: "unknown field".into() });
+            return Box::pin(std::future::ready(Answer::Split { why: "unknown field".into() }));
         }
         self.0.deliver(batch)
+    }
+
+    fn place(&self) -> String {
+        "picky".to_owned()
     }
 }
 
@@ -36,13 +41,14 @@ fn a_poison_record_costs_only_itself() {
         let closed = rig.close().await;
         assert_eq!(sorted(items(&sink.bodies())), [1, 2, 4, 5, 6]);
         assert_eq!(list(&sink.bodies(), "requests").len(), 6);
-        let expected = Closed { items: 6, delivered: 5, quarantined: 1, undelivered_records: 1, ..Closed::default() };
+        let expected = Closed { items: 6, delivered: 5, rejected: 1, undelivered_records: 1, ..Closed::default() };
         assert_eq!(closed, expected);
-        let files: Vec<_> = std::fs::read_dir(rig.dir.join("quarantine")).unwrap().collect();
+        let files: Vec<_> = std::fs::read_dir(rig.dir.join("rejected")).unwrap().collect();
         assert_eq!(files.len(), 1);
         let path = files[0].as_ref().unwrap().path();
         assert_eq!(path.extension().unwrap(), "json");
-        assert_eq!(items(&[std::fs::read_to_string(path).unwrap()]), [3]);
+        let form: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!((items(&[form["body"].to_string()]), &form["answer"]), (vec![3], &Value::from("unknown field")));
         assert_eq!(rig.stats.count("courier/rejected"), 1);
     });
 }
@@ -58,7 +64,7 @@ fn a_batch_of_poison_alone_is_rejected_as_a_whole() {
         rig.link.offer(Order::Group(poison(1))).unwrap();
         rig.order(2);
         let closed = rig.close().await;
-        assert_eq!((closed.delivered, closed.quarantined, closed.spooled), (1, 1, 0));
+        assert_eq!((closed.delivered, closed.rejected, closed.spooled), (1, 1, 0));
         assert_eq!(items(&sink.bodies()), [2]);
     });
 }
@@ -68,7 +74,7 @@ fn a_fatal_answer_leaves_everything_in_the_spool_for_the_next_run() {
     run_local(async {
         let dir = TempDir::new().unwrap();
         let sink = MemorySink::new();
-        sink.fail(1, SinkError::Fatal { why: "401".into() });
+        sink.fail(1, Answer::Fatal { why: "401".into() });
         let mut rig = Rig::start(&dir, &sink);
         rig.orders(1..=12);
         rig.wait(SECOND).await;
@@ -90,7 +96,7 @@ fn a_full_spool_with_a_fatal_sink_gives_up() {
     run_local(async {
         let dir = TempDir::new().unwrap();
         let sink = MemorySink::new();
-        sink.fail(1, SinkError::Fatal { why: "401".into() });
+        sink.fail(1, Answer::Fatal { why: "401".into() });
         let mut setup = Setup::new(sink);
         setup.config.spool_max_bytes = 1000;
         let mut rig = setup.start(&dir.path().join("spool"));
@@ -108,7 +114,7 @@ fn a_close_is_bounded_whatever_the_sink_does() {
     run_local(async {
         let dir = TempDir::new().unwrap();
         let sink = MemorySink::new();
-        sink.fail(100_000, SinkError::Retry { after: Some(300 * SECOND), why: "503".into() });
+        sink.fail(100_000, Answer::Retry { after: Some(300 * SECOND), why: "503".into() });
         let mut rig = Rig::start(&dir, &sink);
         rig.orders(1..=60);
         rig.wait(SECOND).await;
@@ -148,7 +154,7 @@ fn an_empty_spool_of_its_own_is_removed_and_another_is_named() {
         for (n, fail) in [(1, false), (2, true), (3, false)] {
             let sink = MemorySink::new();
             if fail {
-                sink.fail(1, SinkError::Fatal { why: "401".into() });
+                sink.fail(1, Answer::Fatal { why: "401".into() });
             }
             let mut setup = Setup::new(sink);
             setup.tidy = Tidy::Remove;
@@ -160,21 +166,21 @@ fn an_empty_spool_of_its_own_is_removed_and_another_is_named() {
             assert_eq!(rig.dir.exists(), fail);
         }
         settings.jobdir = Some(dir.path().join("jobdir"));
-        let outlets = || Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(1)), stats: Stats::new() };
+        let outlets = || Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(1)), stats: Stats::new(), indexes: None };
         let seeds = Seeds::draw().unwrap();
         let job = JobId::from("next");
         let opened = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), seeds).unwrap();
-        assert_eq!(opened.leftovers, [spools.join("job-2")]);
+        assert_eq!(leftovers::spools_below(dir.path()).unwrap(), [spools.join("job-2")]);
         assert_eq!(opened.spool, dir.path().join("jobdir/spool"));
-        // A spool that a living process has is nobody's leftover.
+        // A spool that a living process has can be told from one that was left.
         settings.jobdir = None;
         let other = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), seeds).unwrap();
         other.collector.lock().unwrap().gather(page(1), crate::actor::Slot::empty());
         let tap = Tap::<crate::courier::message::Order>::new("courier", 1);
         other.collector.lock().unwrap().turn(tokio::time::Instant::now(), 0, &tap.link());
-        let third = Seeds { instance: 9, ..seeds };
-        let opened = crate::collector::open(&settings, &job, outlets(), Box::new(MemorySink::new()), third).unwrap();
-        assert_eq!(opened.leftovers, [spools.join("job-2")]);
+        assert!(leftovers::is_in_use(&other.spool));
+        assert!(!leftovers::is_in_use(&spools.join("job-2")));
+        assert_eq!(leftovers::spools_below(dir.path()).unwrap().len(), 2);
     });
 }
 

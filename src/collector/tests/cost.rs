@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::actor::Slot;
-use crate::courier::message::{How, Order as Parcel, Settled};
+use crate::courier::message::{How, Order as Parcel, Report, Settled};
 
 const PAGES: u64 = 200_000;
 const PER_TURN: u64 = 16;
@@ -27,7 +27,7 @@ fn processor_time() -> Duration {
 #[ignore = "measures, on Linux: run alone with optimisation"]
 fn a_page_costs_less_than_four_microseconds() {
     let dir = TempDir::new().unwrap();
-    let outlets = Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(100)), stats: Stats::new() };
+    let outlets = Outlets { feeds: Vec::new(), ring: Arc::new(LogRing::new(100)), stats: Stats::new(), indexes: None };
     let mut config = config();
     config.limits.size = 50;
     config.segment_bytes = 8 << 20;
@@ -51,10 +51,10 @@ fn a_page_costs_less_than_four_microseconds() {
         state.facts.clear();
         state.settle(&settled);
         settled.clear();
-        while let Some((Parcel::Cut(batch), slot)) = courier.take() {
+        while let Some((Parcel::Cut { batch, .. }, slot)) = courier.take() {
             drop(slot);
             delivered += batch.counts.items;
-            state.delivered(Settled { id: batch.id, counts: batch.counts, how: How::Delivered });
+            state.hear(Report::Settled(Settled { id: batch.id, counts: batch.counts, how: How::Delivered }));
         }
     }
     // The disk's share of the time says more about the disk.

@@ -8,7 +8,7 @@ use super::*;
 use crate::actor::run_local;
 use crate::collector::batch::Batch;
 use crate::collector::log::BatchId;
-use crate::courier::{Delivery as Arrived, JobStore, SinkError};
+use crate::courier::{JobStore, Pending};
 
 /// Panics at the n-th of all steps, and at every further n-th up to `times`.
 fn fault(n: usize, times: usize) -> Option<Box<dyn FnMut(Step) + Send>> {
@@ -100,16 +100,19 @@ fn a_kill_at_any_step_loses_nothing_that_was_kept() {
     }
 }
 
-type Calls = Arc<Mutex<Vec<(BatchId, Option<Arrived>)>>>;
+type Calls = Arc<Mutex<Vec<BatchId>>>;
 
 /// Notes every call, then asks another sink.
 struct Noting<S>(S, Calls);
 
 impl<S: Webhook> Webhook for Noting<S> {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
-        let answer = self.0.deliver(batch);
-        self.1.lock().unwrap().push((batch.id, answer.as_ref().ok().copied()));
-        answer
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
+        self.1.lock().unwrap().push(batch.id);
+        self.0.deliver(batch)
+    }
+
+    fn place(&self) -> String {
+        self.0.place()
     }
 }
 
@@ -130,11 +133,10 @@ fn a_batch_whose_delivery_was_not_noted_goes_out_again_and_the_job_store_knows_i
         rig.orders(1..=7);
         tokio::time::sleep(SECOND).await;
         assert_eq!(rig.kill().await.len(), 7);
-        let first = calls.lock().unwrap()[0];
-        assert_eq!(first.1, Some(Arrived::Delivered));
+        assert_eq!(calls.lock().unwrap().len(), 1);
         let mut next = Setup::new(store()).start(&dir.path().join("spool"));
         let closed = next.close().await;
-        assert_eq!(calls.lock().unwrap()[1], (first.0, Some(Arrived::AlreadyHad)));
+        assert_eq!(calls.lock().unwrap()[0], calls.lock().unwrap()[1]);
         assert_eq!((closed.recovered, closed.items, closed.undelivered_records), (7, 0, 0));
         let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
         assert_eq!(store.first_items(&JobId::from(7), 100).unwrap().len(), 7);
@@ -142,29 +144,40 @@ fn a_batch_whose_delivery_was_not_noted_goes_out_again_and_the_job_store_knows_i
     });
 }
 
-/// Panics at the n-th call.
-struct Shaky(MemorySink, Arc<AtomicUsize>, usize);
+/// Panics at the n-th call, at once or later.
+struct Shaky(MemorySink, Arc<AtomicUsize>, usize, bool);
 
 impl Webhook for Shaky {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
-        if self.1.fetch_add(1, Ordering::Relaxed) == self.2 {
-            panic!("a sink with a bug");
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
+        if self.1.fetch_add(1, Ordering::Relaxed) != self.2 {
+            return self.0.deliver(batch);
         }
-        self.0.deliver(batch)
+        assert!(self.3, "a sink with a bug");
+        Box::pin(async {
+            tokio::time::sleep(SECOND).await;
+            panic!("a sink with another bug")
+        })
+    }
+
+    fn place(&self) -> String {
+        "shaky".to_owned()
     }
 }
 
 #[test]
 fn a_sink_that_panics_loses_no_batch_and_keeps_the_order() {
-    run_local(async {
-        let dir = TempDir::new().unwrap();
-        let sink = MemorySink::new();
-        let mut rig = Setup::new(Shaky(sink.clone(), Arc::default(), 1)).start(&dir.path().join("spool"));
-        rig.orders(1..=20);
-        rig.wait(20 * SECOND).await;
-        assert_eq!(rig.courier.epoch().0, 2);
-        assert_eq!(items(&sink.bodies()), (1..=20).collect::<Vec<_>>());
-    });
+    for later in [false, true] {
+        run_local(async {
+            let dir = TempDir::new().unwrap();
+            let sink = MemorySink::new();
+            let mut rig = Setup::new(Shaky(sink.clone(), Arc::default(), 1, later)).start(&dir.path().join("spool"));
+            rig.orders(1..=20);
+            rig.wait(20 * SECOND).await;
+            assert_eq!(rig.courier.epoch().0, 1, "a panic of the sink does not reach the courier");
+            assert_eq!(rig.stats.count("courier/failures/panic"), 1);
+            assert_eq!(items(&sink.bodies()), (1..=20).collect::<Vec<_>>());
+        });
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -193,8 +206,15 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 struct Picky(MemorySink);
 
 impl Webhook for Picky {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
-        if batch.body.contains("poison") { Err(SinkError::Reject { why: "no".into() }) } else { self.0.deliver(batch) }
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
+        if batch.body.contains("poison") {
+            return Box::pin(std::future::ready(Answer::Reject { why: "no".into() }));
+        }
+        self.0.deliver(batch)
+    }
+
+    fn place(&self) -> String {
+        "picky".to_owned()
     }
 }
 
@@ -236,7 +256,7 @@ proptest! {
                         next += 1;
                     }
                     Deed::Wait(ms) => rig.wait(Duration::from_millis(ms)).await,
-                    Deed::Down(n) => sink.fail(n, SinkError::Retry { after: None, why: "503".into() }),
+                    Deed::Down(n) => sink.fail(n, Answer::Retry { after: None, why: "503".into() }),
                     Deed::LoseAnswer => sink.lose_answers(1),
                     Deed::Settle => {
                         let settled = rig.kept().into_iter().map(|ticket| RequestId(u128::from(ticket))).collect();
@@ -260,7 +280,7 @@ proptest! {
             let found = items(&sink.bodies());
             let good: Vec<_> = sorted(kept.iter().copied().filter(|ticket| !bad.contains(ticket)).collect());
             assert_eq!(sorted(found), good);
-            assert_eq!(closed.items, closed.delivered + closed.quarantined);
+            assert_eq!(closed.items, closed.delivered + closed.rejected);
             assert_eq!(closed.spooled, 0);
         });
     }

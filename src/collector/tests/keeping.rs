@@ -2,10 +2,9 @@ use super::*;
 use crate::actor::{Refused, run_local};
 use crate::apcloudy::{LogLevel, LogRecord};
 use crate::collector::log::{LogOptions, RecordLog};
-use crate::courier::SinkError;
 
-fn down() -> SinkError {
-    SinkError::Retry { after: None, why: "503".into() }
+fn down() -> Answer {
+    Answer::Retry { after: None, why: "503".into() }
 }
 
 /// What another process would find in the spool after a kill now.

@@ -9,7 +9,7 @@ use crate::actor::run_local;
 use crate::apcloudy::{LogLevel, LogRecord};
 use crate::collector::batch::Batch;
 use crate::collector::layer::{LiveLevel, LogLayer};
-use crate::courier::{Delivery as Arrived, SinkError};
+use crate::courier::Pending;
 
 thread_local! {
     static BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -34,12 +34,16 @@ fn messages(bodies: &[String]) -> Vec<String> {
 struct Touchy(MemorySink);
 
 impl Webhook for Touchy {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
         if batch.body.contains(r#""logger": "dragline.courier"#) {
             tracing::warn!(target: "dragline::courier", "refused once more");
-            return Err(SinkError::Reject { why: "no such logger".into() });
+            return Box::pin(std::future::ready(Answer::Reject { why: "no such logger".into() }));
         }
         self.0.deliver(batch)
+    }
+
+    fn place(&self) -> String {
+        "touchy".to_owned()
     }
 }
 
@@ -70,7 +74,7 @@ fn a_sink_that_refuses_the_delivery_s_own_lines_starts_no_endless_stream() {
         let begun = Instant::now();
         let closed = rig.close().await;
         assert!(begun.elapsed() <= SECOND / 2, "the end does not wait for its own lines: {:?}", begun.elapsed());
-        assert_eq!((closed.delivered, closed.quarantined, closed.spooled), (1, 0, 0));
+        assert_eq!((closed.delivered, closed.rejected, closed.spooled), (1, 0, 0));
         assert_eq!(closed.undelivered_records, u64::try_from(rig.stats.count("courier/rejected")).unwrap());
         assert_eq!(items(&sink.bodies()), [1]);
         assert_eq!(messages(&sink.bodies()), ["something else"]);
@@ -109,7 +113,7 @@ fn what_is_said_while_the_last_batch_is_under_way_is_delivered_too() {
     run_local(async {
         let dir = TempDir::new().unwrap();
         let sink = MemorySink::new();
-        sink.fail(1, SinkError::Retry { after: Some(2 * SECOND), why: "503".into() });
+        sink.fail(1, Answer::Retry { after: Some(2 * SECOND), why: "503".into() });
         let mut rig = Rig::start(&dir, &sink);
         rig.ring.push(record("in time"));
         let ring = rig.ring.clone();

@@ -8,7 +8,7 @@ use super::script::Do::{Bomb, Error, Flush, FlushWithin, Hang, Mark, Panic, Send
 use super::script::{follow, item};
 use super::stand::Stand;
 use super::{MILLI, SECOND};
-use crate::courier::SinkError;
+use crate::apcloudy::Answer as SinkAnswer;
 
 const PAGE: &str = "http://a.test/page";
 
@@ -75,7 +75,7 @@ fn a_flush_that_is_dropped_loses_nothing_and_goes_on() {
         .with(|s| s.spool_max_bytes = 1);
     // The spool takes one group, and the sink nothing for some seconds.
     stand.sink_fault = Box::new(|call| {
-        let fault = || SinkError::Retry { after: Some(SECOND), why: "not yet".to_owned() };
+        let fault = || SinkAnswer::Retry { after: Some(SECOND), why: "not yet".to_owned() };
         (call <= 4).then(fault)
     });
     let done = stand.run();

@@ -12,8 +12,9 @@ use super::script::{follow, item};
 use super::stand::Stand;
 use super::{MILLI, SECOND};
 use crate::actor::run_local;
+use crate::apcloudy::Answer as SinkAnswer;
 use crate::collector::Ends;
-use crate::courier::{MemorySink, SinkError};
+use crate::courier::MemorySink;
 use crate::scheduler::MemoryStore;
 use crate::scheduler::job::{Books, Job, Outcome as End, RequestId, SlotKey};
 use crate::scheduler::store::{Medium, Offered, Pulled, Store, StoreError};
@@ -174,7 +175,7 @@ fn first_run(disk: &Arc<Disk>, sink: &MemorySink) -> usize {
     let shared = disk.clone();
     stand.sink_fault = Box::new(move |_| {
         let dead = shared.dead.load(Ordering::SeqCst);
-        dead.then(|| SinkError::Retry { after: Some(3600 * SECOND), why: "the process is over".to_owned() })
+        dead.then(|| SinkAnswer::Retry { after: Some(3600 * SECOND), why: "the process is over".to_owned() })
     });
     let watched = disk.clone();
     run_local(async move {

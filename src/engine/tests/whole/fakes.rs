@@ -8,9 +8,10 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::script::Notes;
+use crate::apcloudy::Answer as SinkAnswer;
 use crate::api::failure::Fault;
 use crate::collector::batch::Batch;
-use crate::courier::{Delivery as Arrived, MemorySink, SinkError, Webhook};
+use crate::courier::{MemorySink, Pending, Webhook};
 use crate::downloader::transport::{Meter, Outgoing, Reply, Transport};
 use crate::plane::embedded::Embedded;
 use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind, Rejected, Report};
@@ -133,20 +134,25 @@ impl ControlPlane for Plane {
 pub(super) struct Gate {
     pub(super) inner: MemorySink,
     pub(super) open: Arc<AtomicBool>,
-    pub(super) fault: Box<dyn FnMut(u64) -> Option<SinkError> + Send>,
+    pub(super) fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
     pub(super) calls: u64,
 }
 
 impl Webhook for Gate {
-    fn deliver(&mut self, batch: &Batch) -> Result<Arrived, SinkError> {
+    fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
         if !self.open.load(Ordering::SeqCst) {
-            return Err(SinkError::Retry { after: Some(Duration::from_secs(1)), why: "the door is closed".to_owned() });
+            let (after, why) = (Some(Duration::from_secs(1)), "the door is closed".to_owned());
+            return Box::pin(std::future::ready(SinkAnswer::Retry { after, why }));
         }
         self.calls += 1;
         match (self.fault)(self.calls) {
-            Some(error) => Err(error),
+            Some(answer) => Box::pin(std::future::ready(answer)),
             None => self.inner.deliver(batch),
         }
+    }
+
+    fn place(&self) -> String {
+        "behind a door".to_owned()
     }
 }
 

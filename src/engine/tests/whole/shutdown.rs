@@ -9,7 +9,7 @@ use super::script::Do::{self, Flush, Hang, Panic, Send, Sleep, Stop};
 use super::script::{follow, item};
 use super::stand::{Desk, Outcome, Stand};
 use super::{MILLI, SECOND};
-use crate::courier::SinkError;
+use crate::apcloudy::Answer as SinkAnswer;
 use crate::testkit::transport::Answer;
 
 /// `GRACE` and `CLOSE_TIMEOUT` as they are by default.
@@ -65,7 +65,7 @@ fn committing(stand: Stand) -> Stand {
     let mut stand = every_page(stand, &[item("a")]);
     stand.sink_fault = Box::new(|call| {
         let after = Some(SECOND);
-        (call <= 5).then(|| SinkError::Retry { after, why: "not yet".to_owned() })
+        (call <= 5).then(|| SinkAnswer::Retry { after, why: "not yet".to_owned() })
     });
     stand
 }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::fakes::{Gate, Judge, Judged, Plane, Wire};
 use super::script::{Do, Notes, Robot, Script};
 use crate::actor::{Arbiter, Controls, Place, run_local, run_system};
+use crate::apcloudy::Answer as SinkAnswer;
 use crate::apcloudy::JobId;
 use crate::api::args::Arguments;
 use crate::api::context::Context;
@@ -26,7 +27,7 @@ use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
-use crate::courier::{MemorySink, SinkError};
+use crate::courier::MemorySink;
 use crate::downloader::transport::Outgoing;
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
@@ -57,7 +58,7 @@ pub(super) struct Stand {
     pub(super) parsers: usize,
     pub(super) sink: MemorySink,
     /// What becomes of a delivery instead of being taken, by the number of the call.
-    pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkError> + Send>,
+    pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
     pub(super) spool: Option<PathBuf>,
     pub(super) ends: Ends,
     pub(super) leases: Vec<LeaseRule>,
@@ -237,7 +238,7 @@ impl Stand {
         let gate = Gate { inner: self.sink.clone(), open: sink_open.clone(), fault: self.sink_fault, calls: 0 };
         let dir = TempDir::new().unwrap();
         let spool = self.spool.unwrap_or_else(|| dir.path().join("spool"));
-        let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone() };
+        let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone(), indexes: None };
         let mut config = CollectorConfig::from_settings(&settings);
         config.ends = self.ends;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
@@ -409,7 +410,7 @@ impl Outcome {
         assert_eq!(self.ended.reason, "finished");
         assert_eq!(self.ended.books.pending, 0);
         let delivery = &self.ended.delivery;
-        assert_eq!((delivery.spooled, delivery.quarantined, delivery.undelivered_records), (0, 0, 0));
+        assert_eq!((delivery.spooled, delivery.rejected, delivery.undelivered_records), (0, 0, 0));
         let tally = self.ended.tally;
         assert_eq!(tally.scraped, tally.kept + tally.dropped + tally.broken, "{tally:?}");
         assert!(!self.spool_left, "a spool without anything undelivered is removed");
