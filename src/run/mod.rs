@@ -98,6 +98,9 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
+    if let Some(line) = crate::app::ignored(&spec.components, &settings) {
+        tracing::info!("{line}");
+    }
     let earlier = leftovers::below(&settings.data_dir, None);
     let (own_spool, _) = spool_dir(&settings, &job_text, seeds.instance);
     let card = JobCard::new(spec.job_id.clone(), spec.spider.name)
