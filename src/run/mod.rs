@@ -92,6 +92,9 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         let feed = crate::export::open(&target, options, || (spec.stdout.0)()).map_err(|e| StartError::Usage(e.to_string()))?;
         feeds.push((target.uri(), feed));
     }
+    if let Some(line) = crate::app::ignored(&spec.components, &settings) {
+        tracing::info!("{line}");
+    }
     let outlets = Outlets { feeds, ring, stats: stats.clone() };
     let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| match e {
         // What the caller can mend: another directory, or the other run's end.
