@@ -11,8 +11,8 @@ use crate::settings::LogLevel;
 /// The function through which almost every panic goes, and others that raise one, which may lie round it.
 const RAISED: &str = "rust_begin_unwind";
 const RAISING: [&str; 4] = [RAISED, "core::panicking::", "std::panicking::", "std::panic::panic_any"];
-/// Functions that catch one: what lies beyond them belongs to the runtime.
-const CATCHING: [&str; 3] = ["std::panicking::catch_unwind", "std::panicking::try", "__rust_try"];
+/// Functions that catch one, or where they are: what lies beyond them belongs to the runtime.
+const CATCHING: [&str; 4] = ["panic/unwind_safe.rs", "std::panicking::catch_unwind", "std::panicking::try", "__rust_try"];
 
 /// Reports panics as log lines from now on; a panic before the log is installed goes to standard error.
 pub(crate) fn report() {
@@ -39,7 +39,8 @@ fn exception(place: &str, what: &str, stack: &str) -> String {
     let raised = raised.or_else(|| frames.iter().position(|frame| is(frame, &RAISING))).unwrap_or(0);
     let rest = frames.iter().skip(raised).skip_while(|frame| is(frame, &RAISING));
     let mut text = format!("panicked at {place}: {what}");
-    for frame in rest.take_while(|frame| !is(frame, &CATCHING)).filter(|frame| !is(frame, &["<unknown>"])) {
+    let catches = |frame: &[&str]| frame.iter().any(|line| CATCHING.iter().any(|name| line.contains(name)));
+    for frame in rest.take_while(|frame| !catches(frame)).filter(|frame| !is(frame, &["<unknown>"])) {
         for (at, line) in frame.iter().enumerate() {
             let _ = write!(text, "\n{}{line}", if at == 0 { "  " } else { "      " });
         }

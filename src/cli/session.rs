@@ -92,6 +92,7 @@ impl Session {
             progress,
             stop,
             stdout: stdout.source(),
+            printed: stdout.printed(),
         })
         .await;
         drop(shown);

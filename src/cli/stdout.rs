@@ -6,12 +6,12 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{logging, terminal};
-use crate::run::StdoutSource;
+use crate::run::{Printed, StdoutSource};
 use crate::settings::LogLevel;
 
 /// A line without an end is passed on in parts of this size.
@@ -20,17 +20,24 @@ const LONGEST_LINE: u64 = 64 * 1024;
 /// How long the end of a capture waits for the reader.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
+/// A line that tells the reader to answer; nobody else prints it.
+const MARK: &str = "\u{0}dragline has read what was printed so far\u{0}";
+
+/// How long that answer may take.
+const MARK_WAIT: Duration = Duration::from_millis(200);
+
 /// The real standard output, put aside or not.
 #[derive(Debug)]
 pub(crate) struct Stdout {
     real: Arc<OwnedFd>,
     reader: Option<Receiver<()>>,
+    marks: Option<Arc<Mutex<Receiver<()>>>>,
 }
 
 impl Stdout {
     /// Leaves standard output as it is.
     pub(crate) fn plain() -> io::Result<Self> {
-        Ok(Self { real: Arc::new(io::stdout().as_fd().try_clone_to_owned()?), reader: None })
+        Ok(Self { real: Arc::new(io::stdout().as_fd().try_clone_to_owned()?), reader: None, marks: None })
     }
 
     /// Turns standard output into lines of the log until [`Stdout::close`] or the end of this value.
@@ -39,12 +46,14 @@ impl Stdout {
         io::stdout().flush()?;
         let (from, to) = io::pipe()?;
         let (done, reader) = channel();
+        let (passed, marks) = channel();
         std::thread::Builder::new().name("dragline-stdout".to_owned()).spawn(move || {
-            pump(from, tell);
+            pump(from, |line| tell(line, &passed));
             let _ = done.send(());
         })?;
         rustix::stdio::dup2_stdout(to)?;
         stdout.reader = Some(reader);
+        stdout.marks = Some(Arc::new(Mutex::new(marks)));
         Ok(stdout)
     }
 
@@ -52,6 +61,22 @@ impl Stdout {
     pub(crate) fn source(&self) -> StdoutSource {
         let real = Arc::clone(&self.real);
         StdoutSource(Box::new(move || Ok(Box::new(File::from(real.try_clone()?)))))
+    }
+
+    /// Waits, when called, until everything printed so far is logged; at most a moment.
+    pub(crate) fn printed(&self) -> Printed {
+        let marks = self.marks.clone();
+        Printed(Box::new(move || {
+            let Some(marks) = &marks else { return };
+            let marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut printed = io::stdout().lock();
+            // A line without an end before it is ended; a blank one is dropped.
+            let written = write!(printed, "\n{MARK}\n").and_then(|()| printed.flush());
+            drop(printed);
+            if written.is_ok() {
+                let _ = marks.recv_timeout(MARK_WAIT);
+            }
+        }))
     }
 
     /// Puts standard output back; what was printed before is logged when this returns.
@@ -79,7 +104,12 @@ impl Drop for Stdout {
 }
 
 /// One printed line: logged, and on standard error in any case.
-fn tell(line: &str) {
+fn tell(line: &str, passed: &Sender<()>) {
+    if line == MARK {
+        // Whoever waited has gone on.
+        let _ = passed.send(());
+        return;
+    }
     tracing::info!(target: "stdout", "{line}");
     let log = logging::current();
     if !log.shows(LogLevel::Info) && !log.is_json_on_stderr() {
@@ -148,6 +178,8 @@ mod tests {
             Command::new("sh").args(["-c", "echo from a child; sleep 3 & echo left one behind"]).status().unwrap();
             println!("line of round {round}");
             print!("no end in round {round}");
+            stdout.printed().0();
+            tracing::info!(target: "shop", "after the prints of round {round}");
             feed.write_all(format!("feed of round {round}\n").as_bytes()).unwrap();
             stdout.close();
         }
@@ -167,7 +199,9 @@ mod tests {
             assert!(out.contains(&format!("feed of round {round}\n")), "{out}");
             assert!(!out.contains(&format!("line of round {round}")), "{out}");
             assert!(err.contains(&format!("[stdout] INFO: line of round {round}\n")), "{err}");
-            assert!(err.contains(&format!("[stdout] INFO: no end in round {round}\n")), "{err}");
+            let (before, _) = err.split_once(&format!("[shop] INFO: after the prints of round {round}\n")).expect("logged");
+            assert!(before.contains(&format!("[stdout] INFO: no end in round {round}\n")), "{err}");
+            assert!(!err.contains("dragline has read"), "{err}");
         }
         assert!(err.contains("[stdout] INFO: from a child\n"), "{err}");
         assert!(out.contains("after all\n"), "{out}");

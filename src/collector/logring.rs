@@ -221,7 +221,9 @@ mod tests {
         let ring = LogRing::new(1000);
         let at = |seconds: u64| Duration::from_secs(1_700_000_000 + seconds);
         // (seconds, tried, taken)
-        for (seconds, tried, taken) in [(0, 30, 20), (4, 1, 0), (5, 2, 1), (9, 1, 0), (16, 3, 2), (15, 1, 0), (21, 2, 1), (9999, 50, 20)] {
+        for (seconds, tried, taken) in
+            [(0, 30, 20), (4, 1, 0), (5, 2, 1), (9, 1, 0), (16, 3, 2), (15, 1, 0), (21, 2, 1), (9999, 50, 20)]
+        {
             let before = ring.len();
             (0..tried).for_each(|_| ring.push_own(record("own"), at(seconds)));
             assert_eq!(ring.len() - before, taken, "at {seconds}");

@@ -15,10 +15,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
-pub(crate) use spec::{JobSpec, Logs, Progress, Report, StartError, StdoutSource, StopSwitch, place};
+pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch, place};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
 use crate::api::context::Context;
+use crate::api::extension::Extension;
 use crate::api::stats::utc_now;
 use crate::app::choose;
 use crate::broker::Net;
@@ -127,11 +128,12 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
+    let printed: Box<dyn Extension> = Box::new(spec.printed);
     let stage = Stage {
         pipelines: pipelines.into_iter().map(|(_, name, pipeline)| (name, pipeline)).collect(),
         listeners: Listeners {
             spider: spider.clone(),
-            extensions: extensions.into_iter().map(|(_, _, extension)| extension).collect(),
+            extensions: extensions.into_iter().map(|(_, _, extension)| extension).chain([printed]).collect(),
             context: context.clone(),
         },
     };

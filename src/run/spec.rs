@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::apcloudy::JobId;
 use crate::api::args::Arguments;
+use crate::api::context::Context;
+use crate::api::extension::Extension;
+use crate::api::signal::Signal;
 use crate::api::stats::{Stats, utc_now};
 use crate::app::{Components, SpiderEntry};
 use crate::collector::layer::{LiveLevel, LogLayer};
@@ -42,6 +45,26 @@ pub(crate) struct JobSpec {
     pub stop: Arc<StopSwitch>,
     /// Spider prints go here instead of standard output (feeds to `-` use the real one).
     pub stdout: StdoutSource,
+    /// Waits until what was printed is logged.
+    pub printed: Printed,
+}
+
+/// Waits until what the spider has printed so far is logged. As the last listener it keeps the order at the end: what
+/// others print when they hear of it comes before the last lines of the log.
+pub(crate) struct Printed(pub Box<dyn Fn() + Send + Sync>);
+
+impl Extension for Printed {
+    fn signal(&self, signal: &Signal<'_>, _: &Context) {
+        if matches!(signal, Signal::SpiderClosed { .. }) {
+            (self.0)();
+        }
+    }
+}
+
+impl std::fmt::Debug for Printed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Printed")
+    }
 }
 
 /// Log records and counters of a job. They exist before anything else of it, so that its first line is a record too.

@@ -41,6 +41,22 @@ pub(crate) fn stat(folder: &Folder, name: &str) -> Option<u64> {
     open(folder).query_row(sql, [name], |row| row.get::<_, i64>(0)).ok().and_then(|value| u64::try_from(value).ok())
 }
 
+/// All log records, in the order they arrived.
+pub(crate) fn logs(folder: &Folder) -> Vec<Value> {
+    let connection = open(folder);
+    let mut query = connection.prepare("SELECT record FROM logs ORDER BY arrival, n").unwrap();
+    let rows = query.query_map((), |row| row.get::<_, String>(0)).unwrap();
+    rows.map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
+}
+
+/// The bodies that were sent, in the order they arrived.
+pub(crate) fn bodies(folder: &Folder) -> Vec<Value> {
+    let connection = open(folder);
+    let mut query = connection.prepare("SELECT body FROM batches ORDER BY rowid").unwrap();
+    let rows = query.query_map((), |row| row.get::<_, String>(0)).unwrap();
+    rows.map(|text| serde_json::from_str(&text.unwrap()).unwrap()).collect()
+}
+
 /// How many log records there are with this text.
 pub(crate) fn logs_with(folder: &Folder, text: &str) -> u64 {
     open(folder)

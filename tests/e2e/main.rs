@@ -18,6 +18,7 @@ mod live_settings;
 mod memory;
 mod projects;
 mod quotes;
+mod records_of_a_run;
 mod secrets;
 mod server;
 mod signals;

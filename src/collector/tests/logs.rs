@@ -97,7 +97,10 @@ fn the_job_s_last_two_lines_are_in_the_batch_of_the_stats() {
             let bodies = sink.bodies();
             let (last, before) = bodies.split_last().unwrap();
             let last = messages(std::slice::from_ref(last));
-            assert!(last.ends_with(&["Dumping stats: {}".to_owned(), "Spider closed (finished)".to_owned()]), "{lines}: {last:?}");
+            assert!(
+                last.ends_with(&["Dumping stats: {}".to_owned(), "Spider closed (finished)".to_owned()]),
+                "{lines}: {last:?}"
+            );
             assert!(before.iter().all(|body| !body.contains("finish_reason")));
             assert!(list(&bodies, "logs").iter().map(|log| log["index"].as_u64().unwrap()).eq(0..lines + 2), "{lines}");
             assert_eq!(rig.stats.count("collector/records/stats"), 1);

@@ -259,3 +259,28 @@ fn a_clean_run_has_scrapys_stats_with_its_numbers_and_types() {
     assert_eq!(sent["finish_reason"], "finished");
     assert_eq!(sent["item_scraped_count"], 3);
 }
+
+/// Leaves a counter behind when all is over, or panics over it.
+struct LastWord(bool);
+
+impl Extension for LastWord {
+    fn signal(&self, signal: &Signal<'_>, context: &Context) {
+        if let Signal::SpiderClosed { stats, .. } = signal {
+            context.stats().set("last/word", stats["finish_reason"].clone());
+            assert!(!self.0, "on purpose");
+        }
+    }
+}
+
+#[test]
+fn what_listeners_count_at_the_end_is_in_the_stats_that_are_sent() {
+    for panics in [false, true] {
+        let mut stand = Stand::new().start([follow(PAGE)]);
+        stand.extensions.push(Box::new(LastWord(panics)));
+        let done = stand.run();
+        done.assert_whole();
+        assert_eq!(done.sent_stats.len(), 1);
+        assert_eq!(done.sent_stats[0]["last/word"], "finished");
+        assert!(done.took < SECOND, "nobody waits for the limit: {:?}", done.took);
+    }
+}
