@@ -5,6 +5,7 @@ mod closing;
 mod cost;
 mod crash;
 mod keeping;
+mod parts;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};

@@ -27,7 +27,7 @@ use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
-use crate::courier::MemorySink;
+use crate::courier::{MemorySink, OnFatal};
 use crate::downloader::transport::Outgoing;
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
@@ -59,6 +59,7 @@ pub(super) struct Stand {
     pub(super) sink: MemorySink,
     /// What becomes of a delivery instead of being taken, by the number of the call.
     pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
+    pub(super) on_fatal: OnFatal,
     pub(super) spool: Option<PathBuf>,
     pub(super) ends: Ends,
     pub(super) leases: Vec<LeaseRule>,
@@ -138,6 +139,7 @@ impl Stand {
             parsers: 1,
             sink: MemorySink::new(),
             sink_fault: Box::new(|_| None),
+            on_fatal: OnFatal::Spool,
             spool: None,
             ends: Ends::Skipped,
             leases: Vec::new(),
@@ -241,6 +243,7 @@ impl Stand {
         let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone() };
         let mut config = CollectorConfig::from_settings(&settings);
         config.ends = self.ends;
+        config.on_fatal = self.on_fatal;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
         let seeds = Seeds { instance: 1, log_id: 7, jitter: 3 };
         let delivery: Delivery = open_at(config, &spool, tidy, &JobId::from(7), outlets, Box::new(gate), seeds).unwrap();
