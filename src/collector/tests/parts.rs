@@ -147,7 +147,7 @@ fn a_close_in_the_middle_of_a_split_counts_what_is_where() {
             assert_eq!(items(&sink.bodies()).len() as u64, delivered, "after {calls} calls");
             assert_eq!((closed.items, closed.delivered, closed.rejected), (5, delivered, rejected), "after {calls} calls");
             assert_eq!(closed.spooled, 5 - delivered - rejected);
-            let records = sink.bodies().iter().map(|body| body.matches("\"n\":").count() + body.matches("http").count());
+            let records = sink.bodies().into_iter().map(|body| body.matches("\"n\":").count() + body.matches("http").count());
             // The closing stats are in the spool.
             assert_eq!(closed.undelivered_records, 11 - records.sum::<usize>() as u64, "after {calls} calls");
         });

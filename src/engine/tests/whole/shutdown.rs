@@ -10,7 +10,7 @@ use super::script::{follow, item};
 use super::stand::{Desk, Outcome, Stand};
 use super::{MILLI, SECOND};
 use crate::apcloudy::Answer as SinkAnswer;
-use crate::courier::OnFatal;
+use crate::settings::OnFatal;
 use crate::testkit::transport::Answer;
 
 /// `GRACE` and `CLOSE_TIMEOUT` as they are by default.

@@ -27,7 +27,7 @@ use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
-use crate::courier::{MemorySink, OnFatal};
+use crate::courier::MemorySink;
 use crate::downloader::transport::Outgoing;
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
@@ -38,7 +38,7 @@ use crate::plane::{Ask, ControlPlane, LeaseId, PlaneLedger, Report};
 use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
 use crate::scheduler::MemoryStore;
 use crate::scheduler::store::Store;
-use crate::settings::{LeaseRule, Settings, UnmatchedLease};
+use crate::settings::{LeaseRule, OnFatal, Settings, UnmatchedLease};
 use crate::testkit::transport::{Answer, ScriptedTransport};
 
 /// A job that is not over by then never ends.
