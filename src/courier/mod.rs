@@ -17,7 +17,7 @@ pub(crate) mod testing;
 mod webhook;
 
 pub use actor::Courier;
-pub use delivery::{CourierOptions, CourierState, OnFatal};
+pub use delivery::{CourierOptions, CourierState};
 pub use memory::MemorySink;
 pub use store::{JobStore, StoreError, Stored};
 pub use summary::{JobRow, JobSummary, TopError};

@@ -117,7 +117,7 @@ pub(crate) async fn deliver_spool(
     let count = |name| u64::try_from(stats.count(name)).unwrap_or(0);
     Ok(Outcome {
         delivered: count("courier/delivered"),
-        batches: count("courier/batches"),
+        batches: count("courier/batches") + count("courier/parts"),
         refused: count("courier/rejected"),
         left: closed.left,
         stopped,
@@ -235,6 +235,7 @@ async fn wait_for_end(mut ended: watch::Receiver<Option<Duration>>) -> Duration 
 fn count(stats: &Stats, own: &Stats) {
     for (name, of) in [
         ("courier/leftover_batches", "courier/batches"),
+        ("courier/leftover_batches", "courier/parts"),
         ("courier/leftover_records", "courier/delivered"),
         ("courier/leftover_rejected", "courier/rejected"),
     ] {
