@@ -23,8 +23,9 @@ use crate::collector::log::LogError;
 use crate::collector::logring::LogRing;
 use crate::collector::message::{Closed, Control, Fact as Kept};
 use crate::collector::{COURIER_BOUND, Collector, CollectorConfig, Delivery, Outlets, Seeds, Standing, open_at};
-use crate::courier::{Courier, OnFatal, Webhook};
+use crate::courier::{Courier, Webhook};
 use crate::engine::message::Fact;
+use crate::settings::OnFatal;
 
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(20);
