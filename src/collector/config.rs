@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::batch::BatchLimits;
-use crate::courier::OnFatal;
-use crate::settings::Settings;
+use crate::settings::{OnFatal, Settings};
 
 /// Orders the courier holds at most: batches in memory beside the one that is being sent.
 pub const COURIER_BOUND: usize = 4;
@@ -49,7 +48,7 @@ pub struct CollectorConfig {
     pub disk_wait: Duration,
     /// How long the courier may take at the close. The collector answers half a second later at the latest.
     pub close_within: Duration,
-    /// What follows when the sink takes nothing until someone changes something.
+    /// What follows when the sink takes nothing until someone changes something (`APCLOUDY_ON_FATAL`).
     pub on_fatal: OnFatal,
     /// Whether ends are written.
     pub ends: Ends,
@@ -75,10 +74,7 @@ impl CollectorConfig {
             spool_max_bytes: settings.spool_max_bytes,
             disk_wait: settings.disk_wait,
             close_within: settings.close_timeout / 2,
-            on_fatal: match settings.apcloudy_on_fatal {
-                crate::settings::OnFatal::Spool => OnFatal::Spool,
-                crate::settings::OnFatal::Stop => OnFatal::Stop,
-            },
+            on_fatal: settings.apcloudy_on_fatal,
             ends: if settings.jobdir.is_some() { Ends::Journaled } else { Ends::Skipped },
             remembered: settings.window_limit().saturating_mul(4).max(REMEMBERED_LEAST),
             clock: unix_seconds,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Batch, Counts, CutBatch};
-use super::log::{BatchId, Cut, Fate, LogError, Part, RecordLog};
+use super::log::{BatchId, Cut, Fate, LogError, Missing, Part, RecordLog, Recovered};
 use crate::actor::{Link, Refused};
 use crate::apcloudy::JobId;
 use crate::courier::message::{How, Order, Settled};
@@ -29,6 +29,8 @@ pub(super) enum Origin {
 #[derive(Debug)]
 struct Parcel {
     cut: Cut,
+    /// What it is sent under: the cut's id, but for a batch in pieces whose records are not all there any more.
+    id: BatchId,
     /// Unknown for a batch of an earlier run until it is read.
     counts: Option<Counts>,
     origin: Origin,
@@ -65,6 +67,8 @@ pub(super) struct Totals {
 #[derive(Debug)]
 pub(super) struct Outbox {
     job: JobId,
+    /// Numbers that the record log has lost.
+    missing: Vec<Missing>,
     waiting: VecDeque<Waiting>,
     /// How many of them, from the first on, are journaled.
     journaled: usize,
@@ -85,16 +89,15 @@ pub(super) struct Outbox {
 
 impl Outbox {
     /// An outbox that begins with the cuts of an earlier run, and those of their parts that are through.
-    pub(super) fn new(job: JobId, cuts: Vec<Cut>, mut parts: Vec<Part>) -> Self {
-        let waiting: VecDeque<_> = cuts
-            .into_iter()
-            .map(|cut| {
-                let done = parts.extract_if(.., |part| part.batch == cut.id).collect();
-                Waiting { parcel: Parcel { cut, counts: None, origin: Origin::Earlier, done }, batch: None }
-            })
-            .collect();
+    pub(super) fn new(job: JobId, recovered: &Recovered) -> Self {
+        let waiting = recovered.cuts.iter().map(|cut| {
+            let done = recovered.parts.iter().filter(|part| part.batch == cut.id).copied().collect();
+            Waiting { parcel: Parcel { cut: *cut, id: cut.id, counts: None, origin: Origin::Earlier, done }, batch: None }
+        });
+        let waiting: VecDeque<_> = waiting.collect();
         Self {
             job,
+            missing: recovered.missing.clone(),
             journaled: waiting.len(),
             synced: waiting.len(),
             waiting,
@@ -110,7 +113,7 @@ impl Outbox {
 
     /// Takes a batch that was just cut.
     pub(super) fn push(&mut self, cut: CutBatch, origin: Origin) {
-        let parcel = Parcel { cut: cut.cut, counts: Some(cut.counts), origin, done: Vec::new() };
+        let parcel = Parcel { cut: cut.cut, id: cut.cut.id, counts: Some(cut.counts), origin, done: Vec::new() };
         let batch = if self.kept_bytes < KEPT_BYTES && self.stopped.is_none() { cut.into_batch(&self.job) } else { None };
         self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
         self.waiting.push_back(Waiting { parcel, batch: batch.map(Arc::new) });
@@ -157,13 +160,13 @@ impl Outbox {
     /// Offers what is synced, as long as the courier has room.
     pub(super) fn offer(&mut self, log: &mut RecordLog, courier: &Link<Order>) -> Result<(), LogError> {
         while self.synced > 0 && self.stopped.is_none() && (courier.free() > 0 || courier.is_closed()) {
-            let Some(Waiting { parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
+            let Some(Waiting { mut parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
             self.synced -= 1;
             self.journaled -= 1;
             self.kept_bytes -= batch.as_ref().map_or(0, |batch| batch.body.len() as u64).min(self.kept_bytes);
             let read = match batch {
                 Some(batch) => Ok(batch),
-                None => log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader)).map(Arc::new),
+                None => self.read(log, &mut parcel).map(Arc::new),
             };
             let batch = match read {
                 Ok(batch) => batch,
@@ -181,7 +184,7 @@ impl Outbox {
                 self.unmarked.push_back(parcel.cut.id);
                 continue;
             }
-            let parcel = Parcel { counts: Some(batch.counts), ..parcel };
+            parcel.counts = Some(batch.counts);
             let order = Order::Cut { batch, done: parcel.done.clone() };
             // Before the offer: a panic must not lose what the courier has.
             self.in_flight.push_back(parcel);
@@ -201,7 +204,7 @@ impl Outbox {
 
     /// A part of a batch came to its end.
     pub(super) fn part(&mut self, part: Part) {
-        if let Some(parcel) = self.in_flight.iter_mut().find(|parcel| parcel.cut.id == part.batch) {
+        if let Some(parcel) = self.in_flight.iter_mut().find(|parcel| parcel.id == part.batch && parcel.id == parcel.cut.id) {
             parcel.done.push(part);
             self.unmarked_parts.push_back(part);
         }
@@ -209,7 +212,7 @@ impl Outbox {
 
     /// A batch came to its end.
     pub(super) fn settled(&mut self, settled: Settled) {
-        let place = self.in_flight.iter().position(|parcel| parcel.cut.id == settled.id);
+        let place = self.in_flight.iter().position(|parcel| parcel.id == settled.id);
         let Some(parcel) = place.and_then(|place| self.in_flight.remove(place)) else {
             tracing::warn!(batch = %settled.id, "a batch was settled twice");
             return;
@@ -233,7 +236,7 @@ impl Outbox {
             }
         }
         self.totals.undelivered_records += rejected.total() + rejected.stats;
-        self.unmarked.push_back(settled.id);
+        self.unmarked.push_back(parcel.cut.id);
     }
 
     /// Why nothing more is offered, if that is so.
@@ -272,10 +275,102 @@ impl Outbox {
         totals
     }
 
+    /// Reads the records of a batch. Parts of it are places in the list of its records: where records are lost, the
+    /// others have moved. Then nothing counts as done, and what is sent has ids that were never used.
+    fn read(&self, log: &mut RecordLog, parcel: &mut Parcel) -> Result<Batch, LogError> {
+        let range = parcel.cut.range;
+        let mut batch = Batch::read(&self.job, parcel.cut, log.read(range)?)?;
+        if parcel.done.is_empty() && parcel.id == parcel.cut.id {
+            return Ok(batch);
+        }
+        let mut numbers = (None, None);
+        for entry in log.read(range)? {
+            let (seq, _) = entry?;
+            numbers = (numbers.0.or(Some(seq)), Some(seq));
+        }
+        let gap = self.missing.iter().any(|missing| missing.after < range.last && missing.up_to >= range.first);
+        if gap || numbers != (Some(range.first), Some(range.last)) {
+            let left = u32::try_from(batch.counts.total() + batch.counts.stats).unwrap_or(u32::MAX);
+            parcel.done.clear();
+            parcel.id = BatchId::of_part(parcel.cut.id, u32::MAX, left);
+            batch.id = parcel.id;
+            tracing::warn!(batch = %parcel.cut.id, "records of a batch that was taken apart are lost: the others are sent again");
+        }
+        Ok(batch)
+    }
+
     fn put_back(&mut self, parcel: Parcel, batch: Option<Arc<Batch>>) {
         self.synced += 1;
         self.journaled += 1;
         self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
         self.waiting.push_front(Waiting { parcel, batch });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::actor::Tap;
+    use crate::collector::log::{Entry, LogOptions, SeqRange};
+
+    /// A log with one batch of nine items in several segments, of which the first was delivered alone.
+    fn in_pieces(dir: &TempDir) -> (Cut, Part) {
+        let options = LogOptions { segment_bytes: 150, log_id: 1 };
+        let (mut log, _) = RecordLog::open(dir.path(), &JobId::from(7), options).unwrap();
+        let items = (0..9).map(|n| log.append_group(&[Entry::Item(format!("{{\"n\": {n}}}").into())]).unwrap());
+        let ranges: Vec<_> = items.collect();
+        let range = SeqRange { first: ranges[0].first, last: ranges[8].last };
+        let cut = Cut { id: BatchId::of(&JobId::from(7), 1, range.first), range };
+        log.cut(&cut).unwrap();
+        let part = Part { batch: cut.id, first: 0, last: 0, fate: Fate::Delivered };
+        log.part(&part).unwrap();
+        log.sync().unwrap();
+        (cut, part)
+    }
+
+    fn segments(dir: &TempDir) -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
+        let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "log")).collect();
+        files.sort();
+        files
+    }
+
+    #[test]
+    fn a_batch_in_pieces_goes_on_only_where_all_its_records_are_there() {
+        for lost in [None, Some(0), Some(1)] {
+            let dir = TempDir::new().unwrap();
+            let (cut, part) = in_pieces(&dir);
+            assert!(segments(&dir).len() >= 3);
+            if let Some(lost) = lost {
+                std::fs::remove_file(&segments(&dir)[lost]).unwrap();
+            }
+            let courier = Tap::<Order>::new("courier", 4);
+            let mut ids = Vec::new();
+            // A second start comes to the same.
+            for _ in 0..2 {
+                let (mut log, recovered) = RecordLog::open(dir.path(), &JobId::from(7), LogOptions::new(2)).unwrap();
+                let mut outbox = Outbox::new(JobId::from(7), &recovered);
+                outbox.offer(&mut log, &courier.link()).unwrap();
+                let (Order::Cut { batch, done }, _) = courier.take().unwrap();
+                let whole = lost.is_none();
+                assert_eq!((batch.id == cut.id, done.first() == Some(&part)), (whole, whole), "{lost:?}");
+                assert_eq!((batch.counts.items == 9, done.len()), (whole, usize::from(whole) * recovered.parts.len()));
+                assert_eq!(recovered.parts.len(), if whole { 1 + ids.len() } else { 1 }, "{lost:?}");
+                ids.push(batch.id);
+                outbox.part(Part { batch: batch.id, first: 1, last: 1, fate: Fate::Delivered });
+                outbox.journal(&mut log).unwrap();
+                log.flush_writes().unwrap();
+                if ids.len() == 2 {
+                    outbox.settled(Settled { id: batch.id, counts: batch.counts, how: How::Delivered });
+                    outbox.journal(&mut log).unwrap();
+                    assert_eq!(log.close().unwrap().cuts, []);
+                }
+            }
+            assert_eq!(ids[0], ids[1]);
+        }
     }
 }

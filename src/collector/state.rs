@@ -105,7 +105,7 @@ impl CollectorState {
         let Parts { config, job, spool, tidy, mut log, recovered, feeds, ring, stats, numbers } = parts;
         let now = Instant::now();
         let mut batcher = Batcher::new(job.clone(), log.log_id(), config.limits);
-        let mut outbox = Outbox::new(job, recovered.cuts, recovered.parts);
+        let mut outbox = Outbox::new(job, &recovered);
         if let Some(range) = recovered.uncut {
             let mut full = Vec::new();
             for entry in log.read(range)? {

@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod keeping;
 mod logs;
+mod parts;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -24,11 +25,12 @@ use super::{COURIER_BOUND, Collector};
 use crate::actor::{Inbox, Link, Place, Policy, Supervised, Tap, supervise};
 use crate::apcloudy::{Answer, JobId};
 use crate::api::stats::Stats;
-use crate::courier::{Courier, MemorySink, OnFatal, Webhook};
+use crate::courier::{Courier, MemorySink, Webhook};
 use crate::engine::message::Fact as EngineFact;
 use crate::engine::ticket::Tag;
 use crate::export::{Feed, FeedOptions, Target};
 use crate::scheduler::job::{Outcome, RequestId};
+use crate::settings::OnFatal;
 
 const SECOND: Duration = Duration::from_secs(1);
 const NOW: u64 = 1_700_000_000;

@@ -25,6 +25,7 @@ use crate::api::stats::Stats;
 use crate::backoff::Backoff;
 use crate::collector::batch::{Batch, Counts};
 use crate::collector::log::{Fate, Part};
+use crate::settings::OnFatal;
 
 /// Panics of the sink in a row after which it is not called any more.
 const PANICS: u32 = 3;
@@ -35,21 +36,12 @@ const LONGEST_ASKED: Duration = Duration::from_secs(300);
 /// The longest wait between two tries once the job closes.
 const CLOSING_WAIT: Duration = Duration::from_secs(1);
 
-/// What follows when the sink takes nothing until someone changes something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnFatal {
-    /// The job goes on; everything stays in the spool.
-    Spool,
-    /// The job stops.
-    Stop,
-}
-
 /// How the courier works.
 #[derive(Debug, Clone)]
 pub struct CourierOptions {
     /// The spool: named to people, and refused records are put aside in it.
     pub spool: PathBuf,
-    /// What follows a fatal answer.
+    /// What follows a fatal answer (`APCLOUDY_ON_FATAL`).
     pub on_fatal: OnFatal,
     /// Start of the jitter's draws.
     pub seed: u64,

@@ -1,10 +1,12 @@
 //! The courier: hands batches to a sink, one at a time and in order, until each is settled.
 //!
 //! A sink takes whole batches and knows a batch it has seen by its id. Retrying, backing off, taking apart and putting
-//! aside what is refused are the courier's; the embedded sink and a scripted one for tests are here as well.
+//! aside what is refused are the courier's; the sinks are here as well: APCloudy over HTTP, the
+//! embedded one, and a scripted one for tests.
 
 mod actor;
 mod delivery;
+mod http;
 mod lines;
 mod memory;
 pub mod message;
@@ -17,7 +19,8 @@ pub(crate) mod testing;
 mod webhook;
 
 pub use actor::Courier;
-pub use delivery::{CourierOptions, CourierState, OnFatal};
+pub use delivery::{CourierOptions, CourierState};
+pub use http::HttpWebhook;
 pub use memory::MemorySink;
 pub use store::{JobStore, StoreError, Stored};
 pub use summary::{JobRow, JobSummary, TopError};

@@ -23,8 +23,9 @@ use crate::collector::log::LogError;
 use crate::collector::logring::LogRing;
 use crate::collector::message::{Closed, Control, Fact as Kept};
 use crate::collector::{COURIER_BOUND, Collector, CollectorConfig, Delivery, Outlets, Seeds, Standing, open_at};
-use crate::courier::{Courier, OnFatal, Webhook};
+use crate::courier::{Courier, Webhook};
 use crate::engine::message::Fact;
+use crate::settings::OnFatal;
 
 /// Between two looks at what is left.
 const LOOK: Duration = Duration::from_millis(20);
@@ -117,7 +118,7 @@ pub(crate) async fn deliver_spool(
     let count = |name| u64::try_from(stats.count(name)).unwrap_or(0);
     Ok(Outcome {
         delivered: count("courier/delivered"),
-        batches: count("courier/batches"),
+        batches: count("courier/batches") + count("courier/parts"),
         refused: count("courier/rejected"),
         left: closed.left,
         stopped,
@@ -235,6 +236,7 @@ async fn wait_for_end(mut ended: watch::Receiver<Option<Duration>>) -> Duration 
 fn count(stats: &Stats, own: &Stats) {
     for (name, of) in [
         ("courier/leftover_batches", "courier/batches"),
+        ("courier/leftover_batches", "courier/parts"),
         ("courier/leftover_records", "courier/delivered"),
         ("courier/leftover_rejected", "courier/rejected"),
     ] {

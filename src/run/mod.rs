@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
-pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch, place};
+pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
 use crate::api::context::Context;
@@ -38,6 +38,7 @@ use crate::settings::UnmatchedLease;
 use deliver::Background;
 use jobdir::{JobCard, OpenCard};
 use sink::Sink;
+pub(crate) use sink::place;
 
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);

@@ -1,6 +1,5 @@
 //! What one run of a spider needs to know, and what it tells while it goes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,19 +91,6 @@ impl Logs {
     }
 }
 
-/// Where batches of a job with these settings go: the kind of sink and its address, without a secret.
-pub(crate) fn place(settings: &Settings) -> String {
-    format!("{EMBEDDED}{}", store_path(settings).display())
-}
-
-/// The embedded sink's file.
-pub(crate) fn store_path(settings: &Settings) -> PathBuf {
-    settings.data_dir.join("jobs.db")
-}
-
-/// What the embedded sink's place begins with.
-const EMBEDDED: &str = "embedded ";
-
 /// Opens the real standard output for a feed.
 pub(crate) struct StdoutSource(pub Box<dyn Fn() -> std::io::Result<Box<dyn std::io::Write + Send>> + Send + Sync>);
 
@@ -185,7 +171,7 @@ pub(crate) struct Report {
 impl Report {
     /// The job store's file, if batches went there.
     pub(crate) fn job_store(&self) -> Option<&str> {
-        self.place.strip_prefix(EMBEDDED)
+        self.place.strip_prefix(super::sink::EMBEDDED)
     }
 }
 

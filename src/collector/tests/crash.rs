@@ -136,7 +136,8 @@ fn a_batch_whose_delivery_was_not_noted_goes_out_again_and_the_job_store_knows_i
         assert_eq!(calls.lock().unwrap().len(), 1);
         let mut next = Setup::new(store()).start(&dir.path().join("spool"));
         let closed = next.close().await;
-        assert_eq!(calls.lock().unwrap()[0], calls.lock().unwrap()[1]);
+        let ids = calls.lock().unwrap().clone();
+        assert_eq!(ids[0], ids[1]);
         assert_eq!((closed.recovered, closed.items, closed.undelivered_records), (7, 0, 0));
         let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
         assert_eq!(store.first_items(&JobId::from(7), 100).unwrap().len(), 7);

@@ -208,7 +208,7 @@ fn the_end_of_a_crawl_waits_no_longer_than_its_limit_for_leftovers() {
         assert!(begun.elapsed() <= 5 * SECOND, "{:?}", begun.elapsed());
         for dir in dirs {
             let spool = Spool::look(&dir).unwrap();
-            assert!(spool.holds.segments == 1 && !spool.in_use, "{spool:?}");
+            assert!(spool.holds.segments > 0 && !spool.in_use, "{spool:?}");
         }
     });
 }

@@ -10,6 +10,7 @@ use super::script::{follow, item};
 use super::stand::{Desk, Outcome, Stand};
 use super::{MILLI, SECOND};
 use crate::apcloudy::Answer as SinkAnswer;
+use crate::settings::OnFatal;
 use crate::testkit::transport::Answer;
 
 /// `GRACE` and `CLOSE_TIMEOUT` as they are by default.
@@ -230,5 +231,61 @@ fn a_job_can_be_stopped_while_it_ends() {
         done.assert_sound();
         most.lock().unwrap().push(took);
         assert!(took <= AT_ONCE + 100 * MILLI);
+    }
+}
+
+#[test]
+fn a_sink_that_hangs_holds_nothing_but_its_own_batch() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut stand = every_page(Stand::new().start(pages()), &[item("a")]).with(|s| s.apcloudy_batch_size = 2);
+    stand.spool = Some(dir.path().join("spool"));
+    stand.sink.block();
+    let done = stand.run();
+    assert_eq!(done.ended.imbalances, Vec::<String>::new());
+    assert_eq!((done.ended.reason.as_str(), done.ended.books.handled), ("finished", PAGES));
+    assert!(done.took <= WHOLE, "{:?}", done.took);
+    let delivery = &done.ended.delivery;
+    assert_eq!((delivery.items, delivery.spooled, done.ended.code), (PAGES, PAGES, 4));
+    assert!(done.spool_left);
+}
+
+#[test]
+fn a_sink_that_hangs_for_a_while_gets_everything() {
+    let stand = every_page(Stand::new().start(pages()), &[item("a")]).with(|s| {
+        s.download_delay = SECOND;
+        s.apcloudy_batch_size = 2;
+    });
+    stand.sink.block();
+    let sink = stand.sink.clone();
+    let done = stand.run_and(|_| async move {
+        tokio::time::sleep(5 * SECOND).await;
+        assert_eq!((sink.calls(), sink.under_way()), (1, 1));
+        sink.release();
+    });
+    done.assert_whole();
+    assert_eq!(done.items.len() as u64, PAGES);
+}
+
+#[test]
+fn a_sink_that_refuses_everything_leaves_the_crawl_alone_or_stops_it_with_a_reason_of_its_own() {
+    for (on_fatal, reason) in [(OnFatal::Spool, "finished"), (OnFatal::Stop, "delivery_refused")] {
+        let dir = tempfile::TempDir::new().unwrap();
+        let mut stand = every_page(Stand::new().start(pages()), &[item("a")]).with(|s| {
+            s.download_delay = SECOND;
+            s.apcloudy_batch_size = 2;
+        });
+        stand.spool = Some(dir.path().join("spool"));
+        stand.on_fatal = on_fatal;
+        stand.sink_fault = Box::new(|_| Some(SinkAnswer::Fatal { why: "401: unknown key".to_owned() }));
+        let done = stand.run();
+        assert_eq!(done.ended.imbalances, Vec::<String>::new());
+        assert_eq!((done.ended.reason.as_str(), done.ended.code), (reason, 4));
+        assert_eq!(done.ended.stats["finish_reason"], reason);
+        let books = done.ended.books;
+        assert!(books.balances());
+        assert_eq!(books.handled == PAGES, on_fatal == OnFatal::Spool, "{books:?}");
+        assert_eq!(done.ended.note.is_some_and(|note| note.contains("401")), on_fatal == OnFatal::Stop);
+        assert_eq!(done.ended.delivery.spooled, done.ended.delivery.items);
+        assert!(done.spool_left);
     }
 }

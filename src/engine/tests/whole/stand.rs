@@ -38,7 +38,7 @@ use crate::plane::{Ask, ControlPlane, LeaseId, PlaneLedger, Report};
 use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
 use crate::scheduler::MemoryStore;
 use crate::scheduler::store::Store;
-use crate::settings::{LeaseRule, Settings, UnmatchedLease};
+use crate::settings::{LeaseRule, OnFatal, Settings, UnmatchedLease};
 use crate::testkit::transport::{Answer, ScriptedTransport};
 
 /// A job that is not over by then never ends.
@@ -59,6 +59,7 @@ pub(super) struct Stand {
     pub(super) sink: MemorySink,
     /// What becomes of a delivery instead of being taken, by the number of the call.
     pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
+    pub(super) on_fatal: OnFatal,
     pub(super) spool: Option<PathBuf>,
     pub(super) ends: Ends,
     pub(super) leases: Vec<LeaseRule>,
@@ -138,6 +139,7 @@ impl Stand {
             parsers: 1,
             sink: MemorySink::new(),
             sink_fault: Box::new(|_| None),
+            on_fatal: OnFatal::Spool,
             spool: None,
             ends: Ends::Skipped,
             leases: Vec::new(),
@@ -241,6 +243,7 @@ impl Stand {
         let outlets = Outlets { feeds: self.feeds, ring: Arc::new(LogRing::new(100)), stats: stats.clone(), indexes: None };
         let mut config = CollectorConfig::from_settings(&settings);
         config.ends = self.ends;
+        config.on_fatal = self.on_fatal;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
         let seeds = Seeds { instance: 1, log_id: 7, jitter: 3 };
         let delivery: Delivery = open_at(config, &spool, tidy, &JobId::from(7), outlets, Box::new(gate), seeds).unwrap();
