@@ -8,6 +8,7 @@ use url::Url;
 use super::redact::REDACTED;
 use super::rule::{Problem, Rule};
 use super::secret::Secret;
+use super::table::Settings;
 
 /// The base URL of a backend, empty for none.
 pub(crate) struct BaseUrl;
@@ -16,11 +17,13 @@ impl Rule for BaseUrl {
     type Out = Option<String>;
 
     fn read(&self, value: &Value) -> Result<Option<String>, Problem> {
-        match text_of(value) {
-            Ok(text) => text.map(|text| fault_of_url(text).map_or_else(|| Ok(text.to_owned()), Err)).transpose(),
-            Err(found) => Err(found),
-        }
-        .map_err(|found| Problem { found, allowed: self.allowed() })
+        let read = || {
+            let Some(text) = text_of(value)? else {
+                return Ok(None);
+            };
+            fault_of_url(text).map_or_else(|| Ok(Some(text.to_owned())), Err)
+        };
+        read().map_err(|found| Problem { found, allowed: self.allowed() })
     }
 
     fn kind(&self) -> &'static str {
@@ -28,8 +31,8 @@ impl Rule for BaseUrl {
     }
 
     fn allowed(&self) -> String {
-        "an http or https URL, with a path if wanted, without user, password, query and fragment, \
-         for example \"https://apcloudy.example/api\" (empty: not set)"
+        "an http or https URL, with a path if wanted, for example \"https://apcloudy.example/api\"; leave out user, \
+         password, query and fragment, keys go into APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY (empty: not set)"
             .to_owned()
     }
 }
@@ -90,6 +93,27 @@ impl Rule for SecretKey {
     }
 }
 
+/// Settings of APCloudy delivery that were given without others they need.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Half {
+    pub(crate) given: Vec<&'static str>,
+    pub(crate) missing: Vec<&'static str>,
+}
+
+/// Whether delivery to APCloudy is set up by half; `None` when it is as a whole, or not at all.
+pub(crate) fn half(settings: &Settings) -> Option<Half> {
+    let needed = [
+        ("APCLOUDY_URL", settings.apcloudy_url.is_some()),
+        ("APCLOUDY_API_KEY", settings.apcloudy_api_key.is_some()),
+        ("APCLOUDY_SECRET_KEY", settings.apcloudy_secret_key.is_some()),
+    ];
+    let names = |those: bool| needed.iter().filter(move |(_, set)| *set == those).map(|(name, _)| *name);
+    let mut given: Vec<&'static str> = names(true).collect();
+    given.extend(settings.apcloudy_ca_file.is_some().then_some("APCLOUDY_CA_FILE"));
+    let missing: Vec<&'static str> = names(false).collect();
+    (!given.is_empty() && !missing.is_empty()).then_some(Half { given, missing })
+}
+
 /// Reads a secret that has no fault.
 fn secret(value: &Value, fault: impl Fn(&str) -> Option<&'static str>) -> Result<Option<Secret>, String> {
     let Some(text) = text_of(value)? else {
@@ -128,7 +152,7 @@ fn fault_of_url(text: &str) -> Option<String> {
         return found("text that does not begin with http:// or https://");
     };
     if rest.split(['/', '\\', '?', '#']).next().is_some_and(|authority| authority.contains('@')) {
-        return found("a URL with a user or a password in it; the keys go into APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY,");
+        return found("a URL with a user or password");
     }
     match Url::parse(text) {
         Err(error) => found(&format!("a URL that cannot be used: {error}")),

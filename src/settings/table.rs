@@ -175,7 +175,8 @@ settings_table! {
     "The job and its state" {
         /// Directory that keeps the job's id and undelivered records for its next run; the queue is in memory and begins anew.
         "JOBDIR" Restart jobdir: Option<PathBuf> = OptionalPath, json!(null);
-        /// Id of the job; a number stays a number on the wire. Not set: a new UUID. `-a JOB_ID=` beats it.
+        /// Id of the job; a number stays a number on the wire. `-a JOB_ID=` beats it. Not set: that of the `JOBDIR`,
+        /// else a new UUID; with `APCLOUDY_URL` it must be given, as the backend knows its jobs.
         "JOB_ID" Restart job_id: Option<JobId> = JobIdRule, json!(null);
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");

@@ -70,6 +70,17 @@ fn samples(key: &Key) -> (Value, String, Value) {
     (good, text, bad)
 }
 
+/// Settings without which a value of this key is refused.
+fn companions(name: &str) -> Vec<(&'static str, Value)> {
+    let of_apcloudy = ["APCLOUDY_URL", "APCLOUDY_API_KEY", "APCLOUDY_SECRET_KEY"];
+    let is_needed = of_apcloudy.contains(&name) || name == "APCLOUDY_CA_FILE";
+    of_apcloudy
+        .into_iter()
+        .filter(|other| is_needed && *other != name)
+        .map(|other| (other, json!(if other == "APCLOUDY_URL" { "http://a.example" } else { "a" })))
+        .collect()
+}
+
 #[test]
 fn every_default_is_allowed_by_its_own_rule() {
     for key in Settings::keys() {
@@ -82,8 +93,9 @@ fn every_default_is_allowed_by_its_own_rule() {
 fn each_key_takes_a_good_value_and_names_everything_about_a_bad_one() {
     for key in Settings::keys() {
         let (good, text, bad) = samples(key);
-        let typed = Layers::new().spider([(key.name(), good)]).resolve().unwrap();
-        let given = Layers::new().set(&format!("{}={text}", key.name())).resolve().unwrap();
+        let with = companions(key.name());
+        let typed = Layers::new().spider([&with[..], &[(key.name(), good)]].concat()).resolve().unwrap();
+        let given = Layers::new().spider(with).set(&format!("{}={text}", key.name())).resolve().unwrap();
         assert_eq!(typed.settings, given.settings, "{}", key.name());
         assert_eq!(given.origin(key.name()).unwrap().source(), &Source::CommandLine);
         let may_equal_default = ["boolean", "choice"].contains(&key.type_text());
@@ -122,8 +134,14 @@ fn the_reference_file_names_exactly_the_keys_and_changes_nothing() {
     assert_eq!(all.settings, Settings::default());
     assert_eq!(all.origins().len(), Settings::keys().len());
     for origin in all.origins() {
-        assert!(matches!(origin.source(), Source::File { line: Some(_), .. }), "{origin:?}");
+        let name = origin.key().name();
+        match origin.key().default_text().as_str() {
+            "not set" => assert!(uncommented("config/dragline.toml").contains(&format!("To set it: {name} = VALUE\n"))),
+            _ => assert!(matches!(origin.source(), Source::File { line: Some(_), .. }), "{origin:?}"),
+        }
     }
+    let without: Vec<&str> = all.origins().iter().filter(|o| o.source() == &Source::Default).map(|o| o.key().name()).collect();
+    assert_eq!(without, ["JOB_ID"]);
 }
 
 #[test]
@@ -135,6 +153,9 @@ fn the_shipped_files_resolve() {
     let text = uncommented("config/production.toml");
     let all = Layers::new().with_file(Path::new("all.toml"), &text).resolve().unwrap().settings;
     assert_eq!((all.leases.len(), all.feeds.len(), all.concurrent_requests), (1, 1, 64));
+    assert_eq!(all.apcloudy_url.as_deref(), Some("https://apcloudy.example/api"));
+    assert!(all.apcloudy_api_key.is_some() && all.apcloudy_secret_key.is_some() && all.apcloudy_ca_file.is_some());
+    assert_eq!(all.job_id, Some(JobId::Number(123)));
 }
 
 #[test]
@@ -246,18 +267,6 @@ fn a_file_does_not_take_text_for_a_number() {
         found[0].to_string(),
         "setting RETRY_TIMES (s.toml, line 2): found string \"2\"; allowed: a whole number from 0 to 1000"
     );
-}
-
-#[test]
-fn a_job_id_keeps_the_type_it_was_written_with() {
-    let id = |layers: Layers| layers.resolve().unwrap().settings.job_id;
-    let file = |text: &str| Layers::new().with_file(Path::new("s.toml"), text);
-    assert_eq!(id(file("JOB_ID = 123")), Some(JobId::Number(123)));
-    assert_eq!(id(file("JOB_ID = '123'")), Some(JobId::Text("123".to_owned())));
-    assert_eq!(id(Layers::new().set("JOB_ID=123")), Some(JobId::Text("123".to_owned())));
-    let env = Environment::of([("JOB_ID", "7")]);
-    assert_eq!(id(Layers::new().env(env)), Some(JobId::Text("7".to_owned())));
-    assert_eq!(id(file("JOB_ID = 1").set("JOB_ID=")), None);
 }
 
 #[test]
