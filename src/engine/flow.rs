@@ -394,7 +394,7 @@ impl Hub {
             (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) => {
                 ticket.records.push(record::text(job, *status, Some(fault), *latency));
             }
-            (State::Pacing, ..) if every_answer => record_hop(ticket, None),
+            (State::Pacing | State::Leasing, ..) if every_answer => record_hop(ticket, None),
             _ => {}
         }
         if ticket.records.is_empty() {

@@ -134,8 +134,17 @@ pub(super) fn table() -> Vec<Row> {
         ),
         row(
             "redirects that cannot be followed",
-            || page([Answer::redirect(302, "ftp://a.test/")]),
-            &["GET 302 http://a.test/x IgnoreRequest: a redirect to the scheme \"ftp\" is not followed, only http and https are"],
+            || {
+                asking(["x", "y", "z"].map(|path| follow(&a(path))))
+                    .answers(&a("x"), [Answer::redirect(302, "ftp://a.test/")])
+                    .answers(&a("y"), [Answer::redirect(302, "http://[zz]/")])
+                    .answers(&a("z"), [Answer::new(302, "")])
+            },
+            &[
+                "GET 302 http://a.test/x IgnoreRequest: a redirect to the scheme \"ftp\" is not followed, only http and https are",
+                "GET 302 http://a.test/y IgnoreRequest: the Location of this 302 answer is no URL",
+                "GET 302 http://a.test/z",
+            ],
             &[],
         ),
         row(
