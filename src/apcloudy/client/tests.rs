@@ -19,12 +19,12 @@ const KEY: &str = "pk_canary_1234";
 const SECRET: &str = "sk_canary_5678";
 
 fn config(url: &str) -> ClientConfig {
-    ClientConfig {
-        proxy: ProxyChoice::None,
-        connect_timeout: Duration::from_secs(5),
-        idle_timeout: 300 * MS,
-        ..ClientConfig::new(url, KEY.into(), SECRET.into())
-    }
+    ClientConfig { proxy: ProxyChoice::None, ..ClientConfig::new(url, KEY.into(), SECRET.into()) }
+}
+
+/// A client that takes a third of a second for silence.
+fn impatient(url: &str) -> Client {
+    Client::new(ClientConfig { idle_timeout: 300 * MS, ..config(url) }).unwrap()
 }
 
 fn client(url: &str) -> Client {
@@ -152,11 +152,19 @@ async fn one_connection_serves_all_posts() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_was_closed_meanwhile_costs_nothing() {
+    let client = client(&raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true).await);
+    for _ in 0..3 {
+        assert_eq!(client.post(BODY.into(), "a").await, Answer::Delivered);
+        tokio::time::sleep(100 * MS).await;
+    }
+}
+
+#[tokio::test]
 async fn a_large_body_arrives_whole() {
     let server = ScriptedWebhook::start(SECRET).unwrap();
     let body = format!("[{}]", "1, ".repeat(1_000_000));
-    let client = Client::new(ClientConfig { idle_timeout: Duration::from_secs(20), ..config(&server.url()) }).unwrap();
-    assert_eq!(client.post(body.clone().into(), "a").await, Answer::Delivered);
+    assert_eq!(client(&server.url()).post(body.clone().into(), "a").await, Answer::Delivered);
     let request = server.requests().remove(0);
     assert_eq!((request.text() == body, request.is_signed), (true, true));
     assert_eq!(request.header("content-length"), Some(body.len().to_string().as_str()));
