@@ -5,8 +5,11 @@
 
 mod actor;
 mod delivery;
+pub(crate) mod intake;
 mod memory;
 pub mod message;
+mod prune;
+mod records;
 mod split;
 pub(crate) mod store;
 mod summary;
@@ -17,6 +20,7 @@ mod webhook;
 pub use actor::Courier;
 pub use delivery::{CourierOptions, CourierState};
 pub use memory::MemorySink;
+pub use prune::Pruned;
 pub use store::{JobStore, StoreError};
-pub use summary::{JobRow, JobSummary, TopError};
+pub use summary::{JobLine, JobRow, JobSummary, TopError};
 pub use webhook::{Delivery, SinkError, Webhook};
