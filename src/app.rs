@@ -127,7 +127,35 @@ impl fmt::Debug for Components {
     }
 }
 
-/// Chooses the named components that a setting switches on, in their order.
+/// Components of the Python client for APCloudy, as a Scrapy settings file names them. What they do is built in, so
+/// each of the three settings takes them and nothing is made of them.
+const BUILT_IN: [&str; 5] = [
+    "apcloudy_pipeline.pipelines.APCloudyItemPipeline",
+    "apcloudy_pipeline.middleware.APCloudyErrorMiddleware",
+    "apcloudy_pipeline.request_logger.APCloudyRequestLogger",
+    "apcloudy_pipeline.extensions.APCloudyLoggingExtension",
+    "apcloudy_pipeline.extensions.APCloudyStatsExtension",
+];
+
+/// One line about the components that are switched on but not needed, as they are built in; `None`: there are none.
+pub(crate) fn ignored(components: &Components, settings: &Settings) -> Option<String> {
+    fn of<T>(registry: &BTreeMap<String, Build<T>>, chosen: &BTreeMap<String, Option<i32>>, setting: &str) -> Option<String> {
+        let is_ignored = |name: &str| BUILT_IN.contains(&name) && !registry.contains_key(name);
+        let names: Vec<&str> =
+            chosen.iter().filter(|(name, order)| order.is_some() && is_ignored(name)).map(|(name, _)| name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{setting} ({})", names.join(", ")))
+    }
+    let parts = [
+        of(&components.pipelines, &settings.item_pipelines, "ITEM_PIPELINES"),
+        of(&components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES"),
+        of(&components.extensions, &settings.extensions, "EXTENSIONS"),
+    ];
+    let named: Vec<String> = parts.into_iter().flatten().collect();
+    (!named.is_empty())
+        .then(|| format!("delivery to APCloudy is built in; ignored, and can be removed from the settings: {}", named.join(", ")))
+}
+
+/// Chooses the named components that a setting switches on, in their order; those that are built in are left out.
 ///
 /// # Errors
 /// When a name is not in the registry, or a component cannot be built.
@@ -141,6 +169,9 @@ pub(crate) fn choose<T>(
     for (name, order) in chosen {
         let Some(order) = order else { continue };
         let Some(build) = registry.get(name) else {
+            if BUILT_IN.contains(&name.as_str()) {
+                continue;
+            }
             let known =
                 if registry.is_empty() { "none".to_owned() } else { registry.keys().cloned().collect::<Vec<_>>().join(", ") };
             return Err(format!("{setting}: {name:?} is not registered in this binary; registered: {known}"));
@@ -171,4 +202,80 @@ macro_rules! main {
             $crate::App::new()$(.spider::<$spider>())+.run()
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use super::*;
+    use crate::api::{CallbackError, Context, Item, Processed};
+
+    struct Keeps;
+
+    impl ItemPipeline for Keeps {
+        async fn process(&self, item: Item, _: &Context) -> Result<Processed, CallbackError> {
+            Ok(Processed::Keep(item))
+        }
+    }
+
+    fn chosen(names: &[&str]) -> BTreeMap<String, Option<i32>> {
+        names.iter().map(|name| ((*name).to_owned(), Some(300))).collect()
+    }
+
+    fn built(components: &Components, settings: &Settings) -> Result<Vec<String>, String> {
+        let pipelines = choose(&components.pipelines, &settings.item_pipelines, "ITEM_PIPELINES", settings)?;
+        choose(&components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", settings)?;
+        choose(&components.extensions, &settings.extensions, "EXTENSIONS", settings)?;
+        Ok(pipelines.into_iter().map(|(_, name, _)| name).collect())
+    }
+
+    #[test]
+    fn components_of_the_python_client_are_taken_in_all_three_settings_and_named_in_one_line() {
+        let App { components, .. } = App::new().pipeline("keeps", |_| Ok(Keeps));
+        for name in BUILT_IN {
+            let with = Settings {
+                item_pipelines: chosen(&["keeps", name]),
+                downloader_middlewares: chosen(&[name]),
+                extensions: chosen(&[name]),
+                ..Settings::default()
+            };
+            assert_eq!(built(&components, &with).unwrap(), ["keeps"]);
+            assert_eq!(
+                ignored(&components, &with).unwrap(),
+                format!(
+                    "delivery to APCloudy is built in; ignored, and can be removed from the settings: \
+                     ITEM_PIPELINES ({name}), DOWNLOADER_MIDDLEWARES ({name}), EXTENSIONS ({name})"
+                )
+            );
+        }
+        let two = Settings { extensions: chosen(&BUILT_IN[3..]), ..Settings::default() };
+        assert_eq!(
+            ignored(&components, &two).unwrap(),
+            "delivery to APCloudy is built in; ignored, and can be removed from the settings: EXTENSIONS \
+             (apcloudy_pipeline.extensions.APCloudyLoggingExtension, apcloudy_pipeline.extensions.APCloudyStatsExtension)"
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_of_components_that_are_off_or_registered_or_absent() {
+        let App { components, .. } = App::new().pipeline(BUILT_IN[0], |_| Ok(Keeps));
+        let registered = Settings { item_pipelines: chosen(&BUILT_IN[..1]), ..Settings::default() };
+        assert_eq!(built(&components, &registered).unwrap(), [BUILT_IN[0]]);
+        let off = BTreeMap::from([(BUILT_IN[1].to_owned(), None)]);
+        let off = Settings { downloader_middlewares: off, ..Settings::default() };
+        for settings in [registered, off, Settings::default()] {
+            assert!(built(&components, &settings).is_ok());
+            assert_eq!(ignored(&components, &settings), None);
+        }
+    }
+
+    #[test]
+    fn any_other_name_is_refused_with_those_there_are() {
+        let App { components, .. } = App::new().pipeline("keeps", |_| Ok(Keeps));
+        let with = Settings { item_pipelines: chosen(&["apcloudy_pipeline.pipelines.Other"]), ..Settings::default() };
+        assert_eq!(
+            built(&components, &with).unwrap_err(),
+            "ITEM_PIPELINES: \"apcloudy_pipeline.pipelines.Other\" is not registered in this binary; registered: keeps"
+        );
+    }
 }

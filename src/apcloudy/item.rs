@@ -73,6 +73,19 @@ mod tests {
     }
 
     #[test]
+    fn ready_json_is_an_item_too() {
+        let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        for (item, expected) in [
+            (r#"{"a":{"_ts":1}}"#, r#"{"a": {"_ts": 1}, "_ts": 7}"#),
+            (r#"{"_ts":[1e400],"a":1e400}"#, r#"{"_ts": 7, "a": null}"#),
+            ("{}", r#"{"_ts": 7}"#),
+        ] {
+            assert_eq!(item_text(&raw(item), 7).unwrap().text, expected);
+        }
+        assert_eq!(item_text(&raw("[1]"), 7), Err(TextError::NotAnObject));
+    }
+
+    #[test]
     fn a_value_without_fields_is_no_item() {
         for value in [json!(1), json!("x"), json!([{"a": 1}]), json!(null)] {
             assert_eq!(item_text(&value, 7), Err(TextError::NotAnObject));

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::value::Value;
+
 /// The id of a job on the wire. A number given in a settings file stays a number; anything from the command line
 /// or the environment is text. The backend's answer may depend on it, so the two are never mixed up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +28,16 @@ impl JobId {
                 super::text::write_string(&mut out, id);
                 String::from_utf8(out).unwrap_or_default()
             }
+        }
+    }
+
+    /// The id that a body carries: a whole number of 64 bits or a text. `None` for everything else.
+    #[must_use]
+    pub fn from_wire(value: &Value) -> Option<Self> {
+        match value {
+            Value::Int(_) => value.as_i64().map(Self::Number),
+            Value::Text(id) => Some(Self::Text(id.as_str().to_owned())),
+            _ => None,
         }
     }
 }
@@ -59,6 +71,8 @@ impl From<&str> for JobId {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
     use super::*;
 
     #[test]
@@ -67,5 +81,16 @@ mod tests {
         assert_eq!(JobId::from("123").to_json(), "\"123\"");
         assert_eq!(JobId::from("ж").to_json(), "\"\\u0436\"");
         assert_eq!(JobId::from("0x7-b").to_string(), "0x7-b");
+    }
+
+    #[test]
+    fn the_id_of_a_body_is_a_whole_number_or_a_text() {
+        let read = |text: &str| JobId::from_wire(&Value::parse(text.as_bytes()).unwrap());
+        for id in [JobId::from(-7), JobId::from(i64::MAX), JobId::from("123"), JobId::from("abc-1 ж")] {
+            assert_eq!(read(&id.to_json()), Some(id));
+        }
+        for other in ["1.0", "null", "true", "[1]", "{}", "9223372036854775808"] {
+            assert_eq!(read(other), None, "{other}");
+        }
     }
 }

@@ -18,7 +18,7 @@ pub struct RequestRecord {
     pub method: String,
     /// The HTTP status; 0 without a response.
     pub status_code: u16,
-    /// Seconds from queueing to the end of the attempt; written with two decimals.
+    /// Seconds from sending to the last byte, on a clock that never jumps; written with two decimals.
     #[serde(serialize_with = "two_decimals")]
     pub response_time: f64,
     /// SHA-1 in hex over the method and the canonical URL.
@@ -135,6 +135,55 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
     use super::*;
+    use crate::apcloudy::Value;
+    use crate::apcloudy::testdata::captures;
+
+    /// Reads the Python client's records of one list as ours and writes them again.
+    fn rewritten<T: serde::de::DeserializeOwned + Serialize>(list: &str) -> usize {
+        let mut count = 0;
+        for capture in captures().into_iter().filter(|capture| capture.captured && capture.version == "0.2.0") {
+            let body = Value::parse(capture.body.as_bytes()).unwrap();
+            for theirs in body.get("data").unwrap().get(list).unwrap().as_list().unwrap() {
+                let ours: T = serde_json::from_str(&theirs.write()).unwrap();
+                assert_eq!(to_text(&ours).unwrap(), theirs.write(), "{}", capture.name);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn our_records_are_the_python_clients_to_the_byte() {
+        let (requests, logs) = (rewritten::<RequestRecord>("requests"), rewritten::<LogRecord>("logs"));
+        assert!(requests >= 50 && logs >= 50, "{requests} requests, {logs} logs");
+    }
+
+    #[test]
+    fn seconds_have_two_decimals_at_most() {
+        for (seconds, written) in [
+            (0.0, "0.0"),
+            (0.004_9, "0.0"),
+            (0.005, "0.01"),
+            (0.1, "0.1"),
+            (1.999, "2.0"),
+            (12.345_6, "12.35"),
+            (86_400.0, "86400.0"),
+            (f64::NAN, "0.0"),
+        ] {
+            let record = RequestRecord {
+                url: String::new(),
+                parent_url: None,
+                method: "GET".into(),
+                status_code: 0,
+                response_time: seconds,
+                fingerprint: String::new(),
+                error: None,
+                success: false,
+            };
+            let text = record.to_text().unwrap();
+            assert!(text.contains(&format!("\"response_time\": {written}, ")), "{text}");
+        }
+    }
 
     #[test]
     fn a_request_record_has_the_wire_order_and_two_decimals() {

@@ -8,6 +8,8 @@ mod scalar;
 use std::fmt::Display;
 use std::io::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::ser::{self, Serialize, Serializer};
 
 use scalar::{KeyWriter, RawText};
@@ -147,12 +149,16 @@ impl<'a> Container<'a> {
     }
 
     fn value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), TextError> {
+        self.write_value(|writer| value.serialize(writer))
+    }
+
+    fn write_value(&mut self, write: impl FnOnce(&mut TextWriter) -> Result<(), TextError>) -> Result<(), TextError> {
         if let (true, Stamp::Wanted(at)) = (self.overwrite, self.writer.stamp) {
             self.writer.display(at);
             self.writer.stamp = Stamp::Written;
             return Ok(());
         }
-        value.serialize(&mut *self.writer)
+        write(&mut *self.writer)
     }
 
     fn field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), TextError> {
@@ -234,7 +240,7 @@ impl<'a> Serializer for &'a mut TextWriter {
     }
 
     fn serialize_bytes(self, value: &[u8]) -> Result<(), TextError> {
-        self.collect_seq(value)
+        self.serialize_str(&BASE64.encode(value))
     }
 
     fn serialize_none(self) -> Result<(), TextError> {

@@ -56,6 +56,12 @@ pub fn to_text_counting<T: Serialize + ?Sized>(value: &T) -> Result<(String, u32
 /// Appends `text` as a quoted JSON string in pure ASCII.
 pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
+    write_escaped(out, text);
+    out.push(b'"');
+}
+
+/// As [`write_string`], without the quotes.
+pub(super) fn write_escaped(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     loop {
         let (plain, tail) = rest.split_at(plain_run(rest.as_bytes()));
@@ -65,7 +71,6 @@ pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
         write_escape(out, c);
         rest = chars.as_str();
     }
-    out.push(b'"');
 }
 
 /// Appends a finite float as Python spells it: shortest digits that read back the same, `.0` when integral,
@@ -246,6 +251,34 @@ mod tests {
         assert_eq!(to_text(&all).unwrap(), r#"["Unit", {"One": 1}, {"Two": [1, 2]}, {"Named": {"a": 1}}]"#);
         let raw = serde_json::value::RawValue::from_string(r#"{"a":["é"]}"#.into()).unwrap();
         assert_eq!(to_text(&[raw]).unwrap(), r#"[{"a": ["\u00e9"]}]"#);
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        struct Raw(&'static [u8]);
+        impl Serialize for Raw {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(self.0)
+            }
+        }
+        let all = [Raw(b"\xff\x00abc"), Raw(b""), Raw(b"?>~")];
+        assert_eq!(to_text(&all).unwrap(), r#"["/wBhYmM=", "", "Pz5+"]"#);
+        let by_bytes: Vec<(&str, Raw)> = vec![("a", Raw(b"b"))];
+        assert_eq!(to_text(&by_bytes).unwrap(), r#"[["a", "Yg=="]]"#);
+    }
+
+    #[test]
+    fn ready_json_keeps_its_digits_and_loses_what_json_cannot_hold() {
+        let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+        let text = r#"{"a": 1180591620717411303424, "b": "x\ud800", "\udfff": [1e400, -1e400, 1.50], "c": {}}"#;
+        let expected = r#"{"a": 1180591620717411303424, "b": "x\ufffd", "\ufffd": [null, null, 1.5], "c": {}}"#;
+        assert_eq!(to_text_counting(&raw(text)).unwrap(), (expected.to_owned(), 2));
+        let nest = |levels: usize| raw(&format!("{}1{}", "[".repeat(levels), "]".repeat(levels)));
+        let most = MAX_DEPTH as usize;
+        assert!(to_text(&nest(most)).is_ok());
+        assert_eq!(to_text(&nest(most + 1)), Err(TextError::TooDeep));
+        assert_eq!(to_text(&[nest(most)]), Err(TextError::TooDeep));
+        assert!(matches!(to_text(&nest(200)), Err(TextError::Value(_))));
     }
 
     #[test]

@@ -113,7 +113,9 @@ mod tests {
             ("news -c nowhere.toml", &["nowhere.toml", "cannot be read", "-c"]),
             ("news -o items.xml", &["xml", "jsonl"]),
             ("news -o a.csv -o a.csv:json", &["two feeds go to a.csv"]),
-            ("news -a JOB_ID=", &["JOB_ID", "empty"]),
+            ("news -s JOB_ID=", &["JOB_ID (-s)", "found string \"\"", "leave it out"]),
+            ("news -s APCLOUDY_URL=http://a", &["APCLOUDY_URL (-s)", "APCLOUDY_API_KEY (not set)"]),
+            ("news -s APCLOUDY_URL=http://a -s APCLOUDY_API_KEY=a -s APCLOUDY_SECRET_KEY=b", &["JOB_ID", "APCLOUDY_URL"]),
         ] {
             let error = session(line).unwrap_err();
             assert_eq!(error.code(), 64, "{line}");

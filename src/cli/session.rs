@@ -112,18 +112,22 @@ impl Session {
 }
 
 /// The job's id: the argument beats the setting; without either that of the `JOBDIR`, else a new UUID, sortable
-/// by time.
+/// by time. A backend knows its jobs, so for it no id is made up.
 fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliError> {
-    match (argument, &settings.job_id) {
-        (Some(text), _) if text.is_empty() => {
-            Err(CliError::usage("-a JOB_ID= is empty; give an id, or leave it out for a new one"))
-        }
-        (Some(text), _) => Ok(JobId::Text(text)),
-        (None, Some(id)) => Ok(id.clone()),
-        (None, None) => {
-            let card = settings.jobdir.as_deref().map(crate::run::jobdir::read).transpose().map_err(CliError::usage)?.flatten();
-            Ok(card.map_or_else(|| JobId::Text(uuid::Uuid::now_v7().to_string()), |card| card.job_id))
-        }
+    if let Some(text) = argument.filter(|text| !text.is_empty()) {
+        return Ok(JobId::Text(text));
+    }
+    if let Some(id) = &settings.job_id {
+        return Ok(id.clone());
+    }
+    let card = settings.jobdir.as_deref().map(crate::run::jobdir::read).transpose().map_err(CliError::usage)?.flatten();
+    match card {
+        Some(card) => Ok(card.job_id),
+        None if settings.apcloudy_url.is_some() => Err(CliError::usage(
+            "JOB_ID is not set, and with APCLOUDY_URL there must be one: the backend takes records only for a job it \
+             knows; give that job's id with -a JOB_ID=ID, -s JOB_ID=ID, or in a settings file or the environment",
+        )),
+        None => Ok(JobId::Text(uuid::Uuid::now_v7().to_string())),
     }
 }
 
@@ -139,7 +143,40 @@ mod tests {
         assert_eq!(job_id(Some("9".to_owned()), &number).unwrap(), JobId::Text("9".to_owned()));
         assert_eq!(job_id(None, &number).unwrap(), JobId::Number(7));
         assert_eq!(job_id(None, &with(JobId::Text("x".to_owned()))).unwrap(), JobId::Text("x".to_owned()));
-        assert!(job_id(Some(String::new()), &number).unwrap_err().to_string().contains("JOB_ID"));
+        assert_eq!(job_id(Some("0".to_owned()), &number).unwrap(), JobId::Text("0".to_owned()));
+    }
+
+    #[test]
+    fn an_empty_argument_falls_back_to_the_setting_then_to_the_jobdir() {
+        let dir = tempfile::tempdir().unwrap();
+        crate::run::jobdir::claim(dir.path(), &JobId::Number(5), "shop").unwrap();
+        let kept = Settings { jobdir: Some(dir.path().to_owned()), ..Settings::default() };
+        let both = Settings { job_id: Some(JobId::Number(7)), ..kept.clone() };
+        for argument in [None, Some(String::new())] {
+            assert_eq!(job_id(argument.clone(), &both).unwrap(), JobId::Number(7));
+            assert_eq!(job_id(argument.clone(), &kept).unwrap(), JobId::Number(5));
+            assert_eq!(job_id(argument, &Settings::default()).unwrap().to_string().len(), 36);
+        }
+    }
+
+    #[test]
+    fn no_id_is_made_up_for_a_backend() {
+        let dir = tempfile::tempdir().unwrap();
+        let url = Settings { apcloudy_url: Some("https://a.example".to_owned()), ..Settings::default() };
+        let kept = Settings { jobdir: Some(dir.path().to_owned()), ..url.clone() };
+        for (argument, settings) in [(None, &url), (Some(String::new()), &url), (None, &kept)] {
+            let error = job_id(argument, settings).unwrap_err();
+            assert_eq!(error.code(), 64);
+            assert_eq!(
+                error.to_string(),
+                "JOB_ID is not set, and with APCLOUDY_URL there must be one: the backend takes records only for a job it \
+                 knows; give that job's id with -a JOB_ID=ID, -s JOB_ID=ID, or in a settings file or the environment"
+            );
+        }
+        assert_eq!(job_id(Some("a".to_owned()), &url).unwrap(), JobId::from("a"));
+        assert_eq!(job_id(None, &Settings { job_id: Some(JobId::Number(-1)), ..url.clone() }).unwrap(), JobId::Number(-1));
+        crate::run::jobdir::claim(dir.path(), &JobId::Number(5), "shop").unwrap();
+        assert_eq!(job_id(None, &kept).unwrap(), JobId::Number(5));
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let live_level = Arc::new(LiveLevel::new(settings.log_level));
     let log = crate::cli::logging::current();
     log.attach(Box::new(LogLayer::new(ring.clone(), live_level.clone())));
+    if let Some(line) = crate::app::ignored(&spec.components, &settings) {
+        tracing::info!("{line}");
+    }
     let outlets = Outlets { feeds, ring, stats: stats.clone() };
     let delivery = crate::collector::open(&settings, &spec.job_id, outlets, Box::new(job_store), seeds).map_err(|e| match e {
         // What the caller can mend: another directory, or the other run's end.

@@ -90,6 +90,19 @@ pub enum SettingsError {
         /// What is wrong and what is allowed.
         why: String,
     },
+    /// Settings of APCloudy delivery without others they need.
+    #[error(
+        "APCloudy is set up by half: found {} without {}; give all of APCLOUDY_URL, APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY, \
+         or none of them and no APCLOUDY_CA_FILE to deliver into the job store of DATA_DIR",
+        list_text(.given, Source::to_string),
+        list_text(.missing, absence_text)
+    )]
+    Incomplete {
+        /// What was given, and where.
+        given: Vec<(&'static str, Source)>,
+        /// What is missing. One whose source is not the default is there, but empty.
+        missing: Vec<(&'static str, Source)>,
+    },
     /// A `-s` without `=`.
     #[error("option -s {given}: found no `=`; allowed: NAME=VALUE, for example -s LOG_LEVEL=DEBUG")]
     NotAPair {
@@ -114,6 +127,22 @@ pub enum SettingsError {
 
 fn nearest_text(nearest: &Option<&'static str>) -> String {
     nearest.map_or_else(|| ";".to_owned(), |key| format!("; did you mean {key}?"))
+}
+
+fn list_text(keys: &[(&'static str, Source)], say: impl Fn(&Source) -> String) -> String {
+    let keys: Vec<String> = keys.iter().map(|(key, origin)| format!("{key} ({})", say(origin))).collect();
+    match keys.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+fn absence_text(origin: &Source) -> String {
+    match origin {
+        Source::Default => "not set".to_owned(),
+        other => format!("empty, {other}"),
+    }
 }
 
 /// Everything that is wrong with the settings, in the order of the layers. Never empty.

@@ -108,7 +108,9 @@ fn from_toml(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
         DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or_else(|_| Value::String(number.to_string()), Value::from)
+            // Beyond 64 bits it is a number all the same, as in JSON and YAML, and no rule takes it for text.
+            i64::from_str_radix(number.as_str(), number.radix())
+                .map_or_else(|_| Value::from(size_of(number.as_str(), number.radix())), Value::from)
         }
         // JSON has no infinity; as text it is refused with its own name.
         DeValue::Float(number) => number
@@ -128,6 +130,19 @@ fn from_toml(value: &DeValue<'_>) -> Value {
             )
         }
     }
+}
+
+/// The nearest number to what the digits say.
+fn size_of(number: &str, radix: u32) -> f64 {
+    let size = match radix {
+        10 => number.parse().unwrap_or(f64::MAX),
+        // Exact but for the end: the other radices are powers of two.
+        _ => number
+            .chars()
+            .filter_map(|digit| digit.to_digit(radix))
+            .fold(0.0, |sum, digit| sum * f64::from(radix) + f64::from(digit)),
+    };
+    size.clamp(f64::MIN, f64::MAX)
 }
 
 /// Line and column, both from 1, of a byte position.
@@ -249,6 +264,21 @@ mod tests {
         ] {
             assert!(parse(Path::new(name), &text).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_whole_number_beyond_64_bits_is_a_number_in_every_format() {
+        for (name, text, number) in [
+            ("s.toml", "A = 9_223_372_036_854_775_808", 9_223_372_036_854_775_808.0),
+            ("s.toml", "A = -18446744073709551616", -18_446_744_073_709_551_616.0),
+            ("s.toml", "A = 0x1_0000_0000_0000_0000", 18_446_744_073_709_551_616.0),
+            ("s.yaml", "A: 18446744073709551616", 18_446_744_073_709_551_616.0),
+            ("s.json", "{\"A\": 18446744073709551616}", 18_446_744_073_709_551_616.0),
+        ] {
+            assert_eq!(values(name, text), [("A".to_owned(), json!(number))], "{text}");
+        }
+        let (_, value) = values("s.toml", &format!("A = {}", "9".repeat(400))).pop().unwrap();
+        assert!(value.is_number(), "{value}");
     }
 
     #[test]

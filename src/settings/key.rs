@@ -57,9 +57,16 @@ impl Key {
         &self.allowed
     }
 
-    /// The default as it would stand in a TOML file.
+    /// The default as it would stand in a TOML file; `not set` where no text there means that.
     pub fn default_text(&self) -> String {
-        super::template::toml_text(&self.default)
+        self.default_toml().unwrap_or_else(|| "not set".to_owned())
+    }
+
+    /// The default for a TOML file. A setting that may be left out but not be empty has none.
+    pub(crate) fn default_toml(&self) -> Option<String> {
+        let text = super::template::toml_text(&self.default);
+        let is_no_value = self.default.is_null() && (self.check)(&Value::from("")).is_err();
+        (!is_no_value).then_some(text)
     }
 
     /// Whether a change of the settings file reaches the running crawl.

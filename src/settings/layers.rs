@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::delivery;
 use super::environment::{Environment, Variable};
 use super::error::{SettingsError, SettingsErrors};
 use super::file;
@@ -271,6 +272,10 @@ impl Layers {
                     settings.retry_backoff_max.as_secs_f64()
                 ),
             );
+        }
+        if let Some(half) = delivery::half(settings) {
+            let sourced = |keys: Vec<&'static str>| keys.into_iter().map(|key| (key, self.source_of(key))).collect();
+            conflicts.push(SettingsError::Incomplete { given: sourced(half.given), missing: sourced(half.missing) });
         }
         conflicts
     }

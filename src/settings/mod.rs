@@ -7,6 +7,7 @@
 
 mod change;
 mod collection;
+mod delivery;
 mod environment;
 mod error;
 mod file;
@@ -16,6 +17,7 @@ mod names;
 mod redact;
 mod resolved;
 mod rule;
+mod secret;
 mod structure;
 mod table;
 mod template;
@@ -28,10 +30,12 @@ pub use error::{SettingsError, SettingsErrors};
 pub use key::{Key, Reload};
 pub use layers::{Layers, Source};
 pub use resolved::{Origin, Resolved};
+pub use secret::Secret;
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, OnFatal, ProgressStyle, RequestRecords,
+    UnmatchedLease,
 };
 
 #[cfg(test)]

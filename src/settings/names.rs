@@ -32,7 +32,6 @@ impl Name {
 }
 
 const PLANE: &str = "remove it; leases, reports and config come from the embedded control plane (see IDENTITIES)";
-const SINK: &str = "remove it; batches go to the embedded sink in DATA_DIR";
 const NOT_YET: &str = "remove it";
 const COMPILED: &str = "remove it; spiders and components are registered when the program is built";
 const ORDER: &str = "remove it; start requests go first in, first out, all others last in, first out by priority";
@@ -46,9 +45,6 @@ const BASE: &str = "remove it; built-in components are switched off by name in t
 /// Names with a meaning elsewhere, and the way out; `*` at the end covers all names that begin so.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("SPINNERET_*", PLANE),
-    ("APCLOUDY_URL", SINK),
-    ("APCLOUDY_API_KEY", SINK),
-    ("APCLOUDY_SECRET_KEY", SINK),
     ("ADDONS", COMPILED),
     ("AJAXCRAWL_ENABLED", NOT_YET),
     ("ASYNCIO_EVENT_LOOP", TWISTED),
@@ -190,7 +186,6 @@ mod tests {
             "SCHEDULER_DISK_QUEUE",
             "SPINNERET_URL",
             "SPINNERET_TOKEN",
-            "APCLOUDY_SECRET_KEY",
             "DOWNLOADER_CLIENTCONTEXTFACTORY",
             "DUPEFILTER_CLASS",
             "AUTOTHROTTLE_ENABLED",

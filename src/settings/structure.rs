@@ -210,7 +210,7 @@ impl LeaseRules {
     }
 }
 
-/// The job id: a whole number or a text, empty for none. Text from outside never becomes a number.
+/// The job id: a whole number or a text, not set only where it is left out. Text from outside never becomes a number.
 pub(crate) struct JobIdRule;
 
 impl Rule for JobIdRule {
@@ -219,9 +219,11 @@ impl Rule for JobIdRule {
     fn read(&self, value: &Value) -> Result<Option<JobId>, Problem> {
         match value {
             Value::Null => Ok(None),
-            Value::String(text) if text.is_empty() => Ok(None),
-            Value::String(text) => Ok(Some(JobId::Text(text.clone()))),
-            other => other.as_i64().map_or_else(|| self.refuse(other), |number| Ok(Some(JobId::Number(number)))),
+            Value::String(text) if !text.is_empty() => Ok(Some(JobId::Text(text.clone()))),
+            other => match other.as_i64() {
+                Some(number) if number != 0 => Ok(Some(JobId::Number(number))),
+                _ => self.refuse(other),
+            },
         }
     }
 
@@ -230,7 +232,7 @@ impl Rule for JobIdRule {
     }
 
     fn allowed(&self) -> String {
-        "a whole number or text (empty: not set)".to_owned()
+        "a whole number other than 0, or text that is not empty (not set: leave it out)".to_owned()
     }
 }
 

@@ -11,13 +11,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::collection::{Codes, Components, Domains, Words};
+use super::delivery::{ApiKey, BaseUrl, SecretKey};
 use super::key::{Key, Reload, settings_table};
 use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
+use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, ProgressStyle, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, OnFatal, ProgressStyle, RequestRecords,
+    UnmatchedLease,
 };
 
 const DAY: f64 = 86_400.0;
@@ -172,10 +175,13 @@ settings_table! {
     "The job and its state" {
         /// Directory that keeps the job's id and undelivered records for its next run; the queue is in memory and begins anew.
         "JOBDIR" Restart jobdir: Option<PathBuf> = OptionalPath, json!(null);
-        /// Id of the job; a number stays a number on the wire. Not set: a new UUID. `-a JOB_ID=` beats it.
+        /// Id of the job; a number stays a number on the wire. `-a JOB_ID=` beats it. Not set: that of the `JOBDIR`,
+        /// else a new UUID; with `APCLOUDY_URL` it must be given, as the backend knows its jobs.
         "JOB_ID" Restart job_id: Option<JobId> = JobIdRule, json!(null);
         /// Directory for the local job store, and for the spool when there is no `JOBDIR`.
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
+        /// Finished jobs that the local job store keeps, the oldest go first; 0: all are kept.
+        "JOBS_KEEP" Restart jobs_keep: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
         /// Where the queue lives.
         "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)],
             note: " (a redis:// URL is not supported by this version: remove it)" }, json!("memory");
@@ -214,16 +220,31 @@ settings_table! {
         "REPORT_QUEUE" Restart report_queue: usize = Whole::<usize>::between(10, 10_000_000), json!(10_000);
     }
     "Delivery" {
+        /// Base URL of the APCloudy backend that gets the records; empty: the embedded sink in `DATA_DIR`.
+        "APCLOUDY_URL" Restart apcloudy_url: Option<String> = BaseUrl, json!(null);
+        /// The backend's API key. Best given in the environment; never shown.
+        "APCLOUDY_API_KEY" Restart apcloudy_api_key: Option<Secret> = ApiKey, json!(null);
+        /// The key that batches are signed with. Best given in the environment; never shown, never sent.
+        "APCLOUDY_SECRET_KEY" Restart apcloudy_secret_key: Option<Secret> = SecretKey, json!(null);
+        /// PEM file with root certificates for the backend, besides those that are trusted anyway.
+        "APCLOUDY_CA_FILE" Restart apcloudy_ca_file: Option<PathBuf> = OptionalPath, json!(null);
+        /// Which requests get a record: each failed attempt and each outcome (`final`), or every attempt, redirect,
+        /// robots.txt, offsite and forbidden request besides (`all`).
+        "APCLOUDY_REQUEST_RECORDS" Restart apcloudy_request_records: RequestRecords = Choice {
+            of: &[("final", RequestRecords::Final), ("all", RequestRecords::All)], note: "" }, json!("final");
         /// Records of one batch; 1 or less: every record at once.
         "APCLOUDY_BATCH_SIZE" Restart apcloudy_batch_size: i64 = Whole::<i64>::between(-1_000_000, 1_000_000), json!(50);
         /// Longest time a record waits for its batch to fill.
         "APCLOUDY_FLUSH_INTERVAL" Restart apcloudy_flush_interval: Duration = Span::seconds(0.01, DAY), json!(10);
         /// Largest batch in bytes of JSON; a single larger record goes alone.
         "APCLOUDY_MAX_BATCH_BYTES" Restart apcloudy_max_batch_bytes: u64 = Bytes { min: KIB, max: GIB }, json!("1MiB");
+        /// When the backend refuses all deliveries, as with a wrong key: crawl on and keep the records (`spool`), or `stop`.
+        "APCLOUDY_ON_FATAL" Restart apcloudy_on_fatal: OnFatal = Choice {
+            of: &[("spool", OnFatal::Spool), ("stop", OnFatal::Stop)], note: "" }, json!("spool");
         /// Time between two syncs of the spool to disk; a power cut may lose this much.
         "SPOOL_SYNC_MS" Restart spool_sync_ms: Duration = Span::millis(1.0, 60_000.0), json!(100);
         /// Disk for records that are not yet delivered; full, the crawl waits.
-        "SPOOL_MAX_BYTES" Restart spool_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("256MiB");
+        "SPOOL_MAX_BYTES" Restart spool_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
         /// Time a crawl waits for disk space before it gives up.
         "DISK_WAIT" Restart disk_wait: Duration = Span::seconds(0.0, DAY), json!(60);
     }

@@ -28,7 +28,10 @@ pub fn template() -> String {
             Reload::Restart => "",
         };
         text.push_str(&format!("#: Allowed: {}.{live}\n", key.allowed()));
-        text.push_str(&format!("# {} = {}\n", key.name(), key.default_text()));
+        match key.default_toml() {
+            Some(default) => text.push_str(&format!("# {} = {default}\n", key.name())),
+            None => text.push_str(&format!("#: Not set by default. To set it: {} = VALUE\n", key.name())),
+        }
     }
     text
 }

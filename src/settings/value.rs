@@ -53,6 +53,24 @@ pub enum UnmatchedLease {
     Anonymous,
 }
 
+/// Which requests get a record for the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestRecords {
+    /// One for each failed attempt and one for the outcome of each request.
+    Final,
+    /// Those, and one for each other attempt, redirect, robots.txt, offsite and forbidden request.
+    All,
+}
+
+/// What a crawl does when the backend refuses every delivery until somebody changes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFatal {
+    /// It goes on, and its records stay in the spool.
+    Spool,
+    /// It is closed.
+    Stop,
+}
+
 /// Headers in the order they were written; names are unique without regard to case.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(pub Vec<(String, String)>);

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, missing_docs)]
 
+mod apcloudy_settings;
 mod asked_for;
 mod books_of_a_job;
 mod bookshop;

@@ -2,8 +2,9 @@
 
 use serde::ser::{self, Impossible, Serialize, Serializer};
 
-use super::TextWriter;
+use super::{Container, Shape, TextWriter};
 use crate::apcloudy::text::TextError;
+use crate::apcloudy::value::Value;
 
 /// Writes one object key; scalars become text, everything else is refused.
 pub(super) struct KeyWriter<'a>(pub(super) &'a mut TextWriter);
@@ -147,8 +148,40 @@ impl Serializer for RawText<'_> {
     }
 
     fn serialize_str(self, value: &str) -> Result<(), TextError> {
-        let parsed: serde_json::Value = serde_json::from_str(value).map_err(ser::Error::custom)?;
-        parsed.serialize(self.0)
+        let parsed = Value::parse(value.as_bytes()).map_err(ser::Error::custom)?;
+        write_parsed(self.0, &parsed)
+    }
+}
+
+/// Writes a value that was read: integers with all their digits, the rest as everything else is written.
+fn write_parsed(writer: &mut TextWriter, value: &Value) -> Result<(), TextError> {
+    match value {
+        Value::Null => writer.serialize_unit(),
+        Value::Bool(value) => writer.serialize_bool(*value),
+        Value::Int(digits) => {
+            writer.put(digits.as_bytes());
+            Ok(())
+        }
+        Value::Float(number) => writer.serialize_f64(*number),
+        Value::Text(text) => writer.serialize_str(text.as_str()),
+        Value::List(values) => {
+            let mut list = Container::new(writer, Shape::Array)?;
+            for value in values {
+                list.separate();
+                write_parsed(&mut *list.writer, value)?;
+            }
+            list.close();
+            Ok(())
+        }
+        Value::Object(fields) => {
+            let mut object = Container::new(writer, Shape::Object)?;
+            for (key, value) in fields {
+                object.key(key.as_str())?;
+                object.write_value(|writer| write_parsed(writer, value))?;
+            }
+            object.close();
+            Ok(())
+        }
     }
 }
 

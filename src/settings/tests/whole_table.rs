@@ -41,6 +41,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("PROGRESS", _) => (json!("lines"), "lines".to_owned()),
         ("FRONTIER", _) => (json!("memory"), "memory".to_owned()),
         ("FEED_EXPORT_ENCODING", _) => (json!("utf-8"), "utf-8".to_owned()),
+        ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
+        ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
@@ -49,6 +51,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "milliseconds") => (json!(20), "20".to_owned()),
         (_, "bytes") => (json!("4MiB"), "4194304".to_owned()),
         (_, "text" | "path") => (json!("some/thing"), "some/thing".to_owned()),
+        (_, "URL") => (json!("https://apcloudy.example/api/"), "https://apcloudy.example/api/".to_owned()),
+        (_, "secret") => (json!("key"), "key".to_owned()),
         (_, "integer or text") => (json!("a-1"), "a-1".to_owned()),
         (_, "list of text") => (json!(["a", "b"]), "a, b".to_owned()),
         (_, "list of domains") => (json!(["a.example", "b.example"]), "a.example,B.example".to_owned()),
@@ -60,10 +64,21 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (name, kind) => panic!("no sample for {name} of type {kind}"),
     };
     let bad = match key.type_text() {
-        "text" | "path" | "integer or text" => json!(["canary"]),
+        "text" | "path" | "integer or text" | "secret" => json!(["canary"]),
         _ => json!("canary"),
     };
     (good, text, bad)
+}
+
+/// Settings without which a value of this key is refused.
+fn companions(name: &str) -> Vec<(&'static str, Value)> {
+    let of_apcloudy = ["APCLOUDY_URL", "APCLOUDY_API_KEY", "APCLOUDY_SECRET_KEY"];
+    let is_needed = of_apcloudy.contains(&name) || name == "APCLOUDY_CA_FILE";
+    of_apcloudy
+        .into_iter()
+        .filter(|other| is_needed && *other != name)
+        .map(|other| (other, json!(if other == "APCLOUDY_URL" { "http://a.example" } else { "a" })))
+        .collect()
 }
 
 #[test]
@@ -78,8 +93,9 @@ fn every_default_is_allowed_by_its_own_rule() {
 fn each_key_takes_a_good_value_and_names_everything_about_a_bad_one() {
     for key in Settings::keys() {
         let (good, text, bad) = samples(key);
-        let typed = Layers::new().spider([(key.name(), good)]).resolve().unwrap();
-        let given = Layers::new().set(&format!("{}={text}", key.name())).resolve().unwrap();
+        let with = companions(key.name());
+        let typed = Layers::new().spider([&with[..], &[(key.name(), good)]].concat()).resolve().unwrap();
+        let given = Layers::new().spider(with).set(&format!("{}={text}", key.name())).resolve().unwrap();
         assert_eq!(typed.settings, given.settings, "{}", key.name());
         assert_eq!(given.origin(key.name()).unwrap().source(), &Source::CommandLine);
         let may_equal_default = ["boolean", "choice"].contains(&key.type_text());
@@ -118,8 +134,14 @@ fn the_reference_file_names_exactly_the_keys_and_changes_nothing() {
     assert_eq!(all.settings, Settings::default());
     assert_eq!(all.origins().len(), Settings::keys().len());
     for origin in all.origins() {
-        assert!(matches!(origin.source(), Source::File { line: Some(_), .. }), "{origin:?}");
+        let name = origin.key().name();
+        match origin.key().default_text().as_str() {
+            "not set" => assert!(uncommented("config/dragline.toml").contains(&format!("To set it: {name} = VALUE\n"))),
+            _ => assert!(matches!(origin.source(), Source::File { line: Some(_), .. }), "{origin:?}"),
+        }
     }
+    let without: Vec<&str> = all.origins().iter().filter(|o| o.source() == &Source::Default).map(|o| o.key().name()).collect();
+    assert_eq!(without, ["JOB_ID"]);
 }
 
 #[test]
@@ -131,6 +153,9 @@ fn the_shipped_files_resolve() {
     let text = uncommented("config/production.toml");
     let all = Layers::new().with_file(Path::new("all.toml"), &text).resolve().unwrap().settings;
     assert_eq!((all.leases.len(), all.feeds.len(), all.concurrent_requests), (1, 1, 64));
+    assert_eq!(all.apcloudy_url.as_deref(), Some("https://apcloudy.example/api"));
+    assert!(all.apcloudy_api_key.is_some() && all.apcloudy_secret_key.is_some() && all.apcloudy_ca_file.is_some());
+    assert_eq!(all.job_id, Some(JobId::Number(123)));
 }
 
 #[test]
@@ -153,7 +178,9 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.retry_http_codes, [500, 502, 503, 504, 522, 524, 408, 429]);
     assert_eq!(settings.user_agent, format!("dragline/{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(settings.default_request_headers.get("accept-language"), Some("en"));
-    assert_eq!(settings.job_id, None);
+    assert_eq!(settings.spool_max_bytes, 1 << 30);
+    assert_eq!((settings.apcloudy_request_records, settings.apcloudy_on_fatal), (RequestRecords::Final, OnFatal::Spool));
+    assert_eq!((settings.apcloudy_url, settings.apcloudy_secret_key, settings.job_id), (None, None, None));
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
 }
@@ -240,18 +267,6 @@ fn a_file_does_not_take_text_for_a_number() {
         found[0].to_string(),
         "setting RETRY_TIMES (s.toml, line 2): found string \"2\"; allowed: a whole number from 0 to 1000"
     );
-}
-
-#[test]
-fn a_job_id_keeps_the_type_it_was_written_with() {
-    let id = |layers: Layers| layers.resolve().unwrap().settings.job_id;
-    let file = |text: &str| Layers::new().with_file(Path::new("s.toml"), text);
-    assert_eq!(id(file("JOB_ID = 123")), Some(JobId::Number(123)));
-    assert_eq!(id(file("JOB_ID = '123'")), Some(JobId::Text("123".to_owned())));
-    assert_eq!(id(Layers::new().set("JOB_ID=123")), Some(JobId::Text("123".to_owned())));
-    let env = Environment::of([("JOB_ID", "7")]);
-    assert_eq!(id(Layers::new().env(env)), Some(JobId::Text("7".to_owned())));
-    assert_eq!(id(file("JOB_ID = 1").set("JOB_ID=")), None);
 }
 
 #[test]

@@ -1,0 +1,342 @@
+//! The HTTP side of APCloudy: one signed POST at a time, and what came of it.
+//!
+//! Signs at the moment of sending, follows no redirect, keeps one connection. Never waits between tries and never
+//! decides whether there is another one. Keys, secrets and a proxy's password show in no error, answer or `Debug`.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, InvalidHeaderValue};
+use http::{HeaderMap, HeaderName};
+use hyper_util::client::proxy::matcher::Matcher;
+use jiff::Timestamp;
+use reqwest::{Body, Proxy, Response, redirect, retry};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::answer::Answer;
+use super::endpoint::{Endpoint, EndpointError};
+use super::fault::About;
+use super::roots::roots;
+use super::sign::Signer;
+use super::upload::{Progress, Upload};
+
+/// Bytes of an answer's body that are read, so that the connection can be used again.
+const ANSWER_BYTES: usize = 64 * 1024;
+/// How long an unused connection is kept.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// Shorter keys would be found in any text.
+const SECRET_BYTES: usize = 4;
+
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const TIMESTAMP: HeaderName = HeaderName::from_static("x-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Where batches go and how.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The base URL, `APCLOUDY_URL`.
+    pub url: String,
+    /// The public key, `APCLOUDY_API_KEY`.
+    pub api_key: SecretString,
+    /// The key of the signatures, `APCLOUDY_SECRET_KEY`.
+    pub secret_key: SecretString,
+    /// A PEM file of certificates to trust beside the compiled-in roots, `APCLOUDY_CA_FILE`.
+    pub ca_file: Option<PathBuf>,
+    /// Another one: the file that `SSL_CERT_FILE` names.
+    pub extra_ca: Option<PathBuf>,
+    /// The proxy in between.
+    pub proxy: ProxyChoice,
+    /// The longest time to connect, TLS included.
+    pub connect_timeout: Duration,
+    /// The longest silence: of a connection that takes no more of the body, or brings no answer.
+    pub idle_timeout: Duration,
+}
+
+/// Which proxy requests go through.
+#[derive(Debug, Clone, Default)]
+pub enum ProxyChoice {
+    /// The one of `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, in either case, unless `NO_PROXY` covers the host.
+    #[default]
+    Environment,
+    /// None, whatever the environment says.
+    None,
+    /// This one.
+    Url(SecretString),
+}
+
+impl ClientConfig {
+    /// The usual way: 10 s to connect, 10 s of silence, the proxy of the environment, no further roots.
+    #[must_use]
+    pub fn new(url: impl Into<String>, api_key: SecretString, secret_key: SecretString) -> Self {
+        Self {
+            url: url.into(),
+            api_key,
+            secret_key,
+            ca_file: None,
+            extra_ca: None,
+            proxy: ProxyChoice::Environment,
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// Also trusts what the file of `SSL_CERT_FILE` holds, when that is set. Reads the environment.
+    #[must_use]
+    pub fn with_environment_roots(mut self) -> Self {
+        self.extra_ca = std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty()).map(PathBuf::from);
+        self
+    }
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The base URL cannot be used.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A key is missing.
+    #[error("{setting} is empty; give the key of the project, or leave APCLOUDY_URL out to keep records in the job store")]
+    NoKey {
+        /// The setting's name.
+        setting: &'static str,
+    },
+    /// The API key cannot be a header.
+    #[error("APCLOUDY_API_KEY holds a line break or a character outside ASCII; no header can carry it")]
+    ApiKey,
+    /// A certificate file cannot be read.
+    #[error("the certificate file {} cannot be read: {source}; see APCLOUDY_CA_FILE and SSL_CERT_FILE", file.display())]
+    CaFile {
+        /// Which one.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A certificate file holds no certificate.
+    #[error(
+        "the certificate file {} holds no certificate: found {found}; it must hold PEM blocks that begin with -----BEGIN CERTIFICATE-----",
+        file.display()
+    )]
+    NoCertificate {
+        /// Which one.
+        file: PathBuf,
+        /// What it holds instead.
+        found: String,
+    },
+    /// The proxy's URL cannot be used.
+    #[error("the proxy's URL cannot be used; it must be http://, https://, socks5:// or socks5h:// with host and port")]
+    Proxy,
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
+    /// The client cannot be made.
+    #[error("the HTTP client cannot be made")]
+    Build,
+}
+
+type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// Posts batches. Clones share one connection.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+struct Shared {
+    http: reqwest::Client,
+    endpoint: Endpoint,
+    api_key: HeaderValue,
+    signer: Signer,
+    /// What no answer may show, even if the other side repeats it.
+    secrets: [SecretString; 2],
+    about: About,
+}
+
+impl Client {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError`] names the setting or file that cannot be used.
+    pub fn new(config: ClientConfig) -> Result<Self, ClientError> {
+        let endpoint = Endpoint::of(&config.url)?;
+        for (key, setting) in [(&config.api_key, "APCLOUDY_API_KEY"), (&config.secret_key, "APCLOUDY_SECRET_KEY")] {
+            if key.expose_secret().is_empty() {
+                return Err(ClientError::NoKey { setting });
+            }
+        }
+        let mut api_key =
+            HeaderValue::from_str(config.api_key.expose_secret()).map_err(|_: InvalidHeaderValue| ClientError::ApiKey)?;
+        api_key.set_sensitive(true);
+        let about = About {
+            authority: endpoint.authority().to_owned(),
+            proxy: shown_proxy(&config.proxy, &endpoint),
+            connect_timeout: config.connect_timeout,
+            idle_timeout: config.idle_timeout,
+        };
+        let shared = Shared {
+            http: http(&config)?,
+            endpoint,
+            api_key,
+            signer: Signer::new(config.secret_key.clone()),
+            secrets: [config.secret_key, config.api_key],
+            about,
+        };
+        Ok(Self { shared: Arc::new(shared), clock: Arc::new(SystemTime::now) })
+    }
+
+    /// The same client with another clock for timestamps and `Retry-After` dates, for tests.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Where batches go.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.shared.endpoint
+    }
+
+    /// Sends a body once, signed with the time at which the future is first polled. The same body is sent with the
+    /// same `idempotency_key` again until it is settled. Must be polled within a tokio runtime.
+    pub fn post(&self, body: Bytes, idempotency_key: &str) -> impl Future<Output = Answer> + Send + use<> {
+        let (client, key) = (self.clone(), HeaderValue::from_str(idempotency_key));
+        async move {
+            match key {
+                Ok(key) => client.exchange(body, key).await,
+                Err(_) => Answer::Reject { why: "the batch's id cannot be a header".to_owned() },
+            }
+        }
+    }
+
+    async fn exchange(&self, body: Bytes, key: HeaderValue) -> Answer {
+        let shared = &self.shared;
+        let (progress, idle) = (Progress::default(), shared.about.idle_timeout);
+        let headers = shared.headers(&body, key, (self.clock)());
+        let request = shared
+            .http
+            .post(shared.endpoint.url().clone())
+            .headers(headers)
+            .body(Body::wrap(Upload::new(body, progress.clone())));
+        // The client's own limit ends the wait for a connection; this one only comes after it.
+        let connect = shared.about.connect_timeout.saturating_add(idle);
+        let mut response = match progress.wait(request.send(), connect, idle).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return shared.about.answer(&error),
+            Err(silent) => return shared.about.silent(silent.is_connected),
+        };
+        let body = shared.clean(&answer_body(&mut response, idle).await);
+        let now = Timestamp::try_from((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
+        Answer::of_response(response.status(), response.headers(), body.as_bytes(), now)
+    }
+}
+
+impl Shared {
+    fn headers(&self, body: &[u8], key: HeaderValue, now: SystemTime) -> HeaderMap {
+        let timestamp = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let signature = self.signer.sign(&timestamp.to_string(), body);
+        let mut headers = HeaderMap::with_capacity(5);
+        headers.insert(API_KEY, self.api_key.clone());
+        headers.insert(TIMESTAMP, HeaderValue::from(timestamp));
+        if let Ok(signature) = HeaderValue::from_str(&signature) {
+            headers.insert(SIGNATURE, signature);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(IDEMPOTENCY_KEY, key);
+        headers
+    }
+
+    /// What the other side says, without the keys that it may repeat.
+    fn clean(&self, body: &[u8]) -> String {
+        let mut text = String::from_utf8_lossy(body).into_owned();
+        for secret in self.secrets.iter().map(|secret| secret.expose_secret()) {
+            if secret.len() >= SECRET_BYTES && text.contains(secret) {
+                text = text.replace(secret, "[key]");
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("endpoint", &self.shared.endpoint.to_string()).finish_non_exhaustive()
+    }
+}
+
+/// The beginning of an answer's body. What does not come within the limit is missing: the status has decided already.
+async fn answer_body(response: &mut Response, limit: Duration) -> Vec<u8> {
+    let mut body = Vec::new();
+    let read = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            let room = ANSWER_BYTES.saturating_sub(body.len());
+            body.extend_from_slice(piece.get(..room).unwrap_or(&piece));
+            if room <= piece.len() {
+                break;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(limit, read).await;
+    body
+}
+
+fn http(config: &ClientConfig) -> Result<reqwest::Client, ClientError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let files = [&config.ca_file, &config.extra_ca];
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ClientError::Tls(error.to_string()))?
+        .with_root_certificates(roots(files.into_iter().filter_map(|file| file.as_deref()))?)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(concat!("dragline/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .connect_timeout(config.connect_timeout)
+        .pool_max_idle_per_host(1)
+        .pool_idle_timeout(KEPT)
+        // A dead connection that many requests share is found by its pings: no request ends it.
+        .http2_keep_alive_interval(config.idle_timeout / 2)
+        .http2_keep_alive_timeout(config.idle_timeout / 2)
+        .tcp_nodelay(true);
+    let builder = match &config.proxy {
+        ProxyChoice::Environment => builder,
+        ProxyChoice::None => builder.no_proxy(),
+        ProxyChoice::Url(url) => builder.proxy(proxy(url.expose_secret())?),
+    };
+    builder.build().map_err(|_| ClientError::Build)
+}
+
+fn proxy(url: &str) -> Result<Proxy, ClientError> {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    if !["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(&scheme) {
+        return Err(ClientError::Proxy);
+    }
+    Proxy::all(url).map_err(|_| ClientError::Proxy)
+}
+
+/// Host and port of the proxy in between, for messages.
+fn shown_proxy(choice: &ProxyChoice, endpoint: &Endpoint) -> Option<String> {
+    let matcher = match choice {
+        ProxyChoice::Environment => Matcher::from_system(),
+        ProxyChoice::None => return None,
+        ProxyChoice::Url(url) => Matcher::builder().all(url.expose_secret()).build(),
+    };
+    let proxy = matcher.intercept(&endpoint.url().as_str().parse().ok()?)?;
+    let (host, port) = (proxy.uri().host()?, proxy.uri().port_u16());
+    Some(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What a try without an answer means, in plain words.
+//!
+//! Looks through the chain of causes for the first thing that says how it went wrong. The client's own texts are not
+//! used: they name URLs, and a proxy's URL may hold a password.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use rustls::CertificateError;
+
+use super::answer::Answer;
+
+/// What a try was about.
+#[derive(Debug)]
+pub(super) struct About {
+    /// Host and port of the backend.
+    pub(super) authority: String,
+    /// Host and port of the proxy in between.
+    pub(super) proxy: Option<String>,
+    pub(super) connect_timeout: Duration,
+    pub(super) idle_timeout: Duration,
+}
+
+impl About {
+    /// The answer of a try that ended with an error of the client.
+    pub(super) fn answer(&self, error: &reqwest::Error) -> Answer {
+        let causes = Causes::of(error);
+        if causes.tunnel.as_deref() == Some("proxy authorization required") {
+            return Answer::Fatal { why: format!("the proxy {} does not accept the user or password (407)", self.whom()) };
+        }
+        Answer::retry(self.words(error, &causes))
+    }
+
+    /// The answer of a try that brought nothing in time.
+    pub(super) fn silent(&self, is_connected: bool) -> Answer {
+        Answer::retry(if is_connected { format!("no answer within {}", seconds(self.idle_timeout)) } else { self.unconnected() })
+    }
+
+    fn words(&self, error: &reqwest::Error, causes: &Causes) -> String {
+        if let Some(text) = &causes.tunnel {
+            return format!("the proxy {} opened no connection to {}: {text}", self.whom(), self.authority);
+        }
+        if let Some(text) = &causes.tls {
+            return format!("{text} ({})", self.authority);
+        }
+        let is_connecting = error.is_connect();
+        if is_connecting && error.is_timeout() {
+            return self.unconnected();
+        }
+        if is_connecting && error.is_dns() {
+            return format!("the name of {} cannot be resolved", self.to());
+        }
+        let what = match causes.io {
+            Some(io::ErrorKind::ConnectionRefused) => "connection refused",
+            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "connection was reset",
+            Some(io::ErrorKind::ConnectionAborted) => "connection was aborted",
+            Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => "no route",
+            Some(io::ErrorKind::UnexpectedEof) if is_connecting => "connection was closed while it was being set up",
+            Some(io::ErrorKind::TimedOut) => "connection was lost",
+            _ if is_connecting => "no connection",
+            _ if causes.is_parse => return format!("the answer is not HTTP ({})", self.authority),
+            _ => "connection was closed before the answer was complete",
+        };
+        if is_connecting { format!("{what} ({})", self.to()) } else { what.to_owned() }
+    }
+
+    fn unconnected(&self) -> String {
+        format!("no connection to {} within {}", self.to(), seconds(self.connect_timeout))
+    }
+
+    /// Where the connection goes: to the proxy, if there is one.
+    fn to(&self) -> String {
+        self.proxy.as_ref().map_or_else(|| self.authority.clone(), |proxy| format!("the proxy {proxy}"))
+    }
+
+    fn whom(&self) -> &str {
+        self.proxy.as_deref().unwrap_or_default()
+    }
+}
+
+/// What the chain of causes says.
+#[derive(Default)]
+struct Causes {
+    io: Option<io::ErrorKind>,
+    tls: Option<String>,
+    is_parse: bool,
+    /// Words of a proxy that opened no tunnel.
+    tunnel: Option<String>,
+}
+
+impl Causes {
+    fn of(error: &reqwest::Error) -> Self {
+        let mut causes = Self::default();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            next = causes.look(cause);
+        }
+        causes
+    }
+
+    /// Reads one cause and gives back the next: an I/O error hides the one it was made of from `source`.
+    fn look<'a>(&mut self, cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            if let Some(inner) = error.get_ref() {
+                self.io.get_or_insert(error.kind());
+                if error.kind() == io::ErrorKind::UnexpectedEof && inner.to_string() == "tls handshake eof" {
+                    self.tls = Some("TLS failed: the connection was closed in the handshake".to_owned());
+                }
+                return Some(inner);
+            }
+            self.io = Some(error.kind());
+        } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+            self.is_parse |= error.is_parse();
+        } else if let Some(error) = cause.downcast_ref::<h2::Error>() {
+            self.is_parse |= !(error.is_io() || error.is_go_away() || error.is_remote());
+        } else if let Some(error) = cause.downcast_ref::<rustls::Error>() {
+            self.tls = Some(tls(error));
+        } else if self.tunnel.is_none() {
+            // The types of these two errors are private to hyper-util.
+            let text = cause.to_string();
+            self.tunnel = ["tunnel error: ", "SOCKS error: "].iter().find_map(|kind| text.strip_prefix(kind)).map(str::to_owned);
+        }
+        cause.source()
+    }
+}
+
+/// What a TLS error means and what to do about it.
+fn tls(error: &rustls::Error) -> String {
+    const TRUST: &str = "name the file with its CA's certificate in APCLOUDY_CA_FILE";
+    let rustls::Error::InvalidCertificate(error) = error else {
+        return format!("TLS failed: {error}");
+    };
+    match error {
+        CertificateError::UnknownIssuer => format!("certificate not trusted: unknown issuer; {TRUST}"),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "certificate not trusted: it has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "certificate not trusted: it is not valid yet; is this machine's clock right?".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "certificate not trusted: it is for another name".to_owned()
+        }
+        CertificateError::BadSignature => format!("certificate not trusted: its signature is not its issuer's; {TRUST}"),
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "certificate not trusted: it is a CA's own; give the server one that the CA signed".to_owned()
+        }
+        other => format!("certificate not trusted: {other}"),
+    }
+}
+
+/// `10 s`, `0.25 s`
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
