@@ -17,10 +17,12 @@ pub mod demo;
 mod dice;
 mod event;
 pub mod export;
+mod http_server;
 mod nearest;
 pub mod plane;
 pub mod prelude;
 mod run;
+mod serve;
 pub mod settings;
 pub mod web;
 

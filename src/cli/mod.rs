@@ -11,6 +11,7 @@ mod demo;
 mod exit;
 mod feeds;
 mod genspider;
+mod jobs;
 mod line;
 mod list;
 pub(crate) mod logging;
@@ -19,6 +20,8 @@ mod options;
 mod panics;
 mod progress;
 mod project;
+mod records;
+mod serve;
 mod session;
 mod settings;
 mod signals;
@@ -40,6 +43,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::apcloudy::RecordKind;
 use crate::app::App;
 use exit::CliError;
 
@@ -71,6 +75,26 @@ pub(crate) enum Verb {
     /// Lists the spiders, one name on a line.
     #[command(after_help = "Examples:\n  dragline list\n  dragline list | grep shop")]
     List,
+    Jobs(jobs::JobsArgs),
+    /// Writes the items of a job as JSON lines, as they were delivered.
+    #[command(
+        after_help = "Examples:\n  dragline items                the last job's\n  dragline items 7 > items.jsonl\n  dragline items --db /var/lib/dragline/jobs.db"
+    )]
+    Items(records::RecordsArgs),
+    /// Writes the request records of a job as JSON lines.
+    #[command(
+        after_help = "Examples:\n  dragline requests             the last job's\n  dragline requests 7 | grep '\"success\": false'"
+    )]
+    Requests(records::RecordsArgs),
+    /// Writes the log records of a job as JSON lines.
+    #[command(
+        after_help = "Examples:\n  dragline logs                 the last job's\n  dragline logs 7 | grep '\"level\": \"ERROR\"'"
+    )]
+    Logs(records::RecordsArgs),
+    /// Writes the stats of a job as one JSON object.
+    #[command(after_help = "Examples:\n  dragline stats                the last job's\n  dragline stats 7")]
+    Stats(records::RecordsArgs),
+    Serve(serve::ServeArgs),
     Settings(settings::SettingsArgs),
     Deliver(deliver::DeliverArgs),
     Demo(demo::DemoArgs),
@@ -115,6 +139,12 @@ impl App {
         match verb {
             Verb::Crawl(args) => return crawl::crawl(self, &args),
             Verb::List => list::list(&self, to)?,
+            Verb::Jobs(args) => jobs::jobs(&args, to)?,
+            Verb::Items(args) => records::records(&args, RecordKind::Item, to)?,
+            Verb::Requests(args) => records::records(&args, RecordKind::Request, to)?,
+            Verb::Logs(args) => records::records(&args, RecordKind::Log, to)?,
+            Verb::Stats(args) => records::stats(&args, to)?,
+            Verb::Serve(args) => serve::serve(&args)?,
             Verb::Settings(args) => settings::settings(&self, &args, to)?,
             Verb::Deliver(args) => return deliver::deliver(&args, to),
             Verb::Demo(args) => return demo::demo(&args, to),

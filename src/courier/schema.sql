@@ -1,26 +1,27 @@
--- The job store, version 1. A row is a body as it was sent; the views take it apart when asked.
+-- The job store, version 2. A row is a body as it was sent; the views take it apart when asked. What was sent and is no
+-- strict JSON lies beside the body, which then is the nearest strict one. Version 1 had no such column.
 
 CREATE TABLE batches (
     id TEXT PRIMARY KEY,
     job_id TEXT NOT NULL,        -- the id as text, to search by
     job TEXT NOT NULL,           -- the id as JSON: 123 or "123"
     received_at TEXT NOT NULL,   -- UTC, RFC 3339
-    bytes INTEGER NOT NULL,
-    body TEXT NOT NULL
+    bytes INTEGER NOT NULL,      -- as sent
+    body TEXT NOT NULL,          -- strict JSON
+    raw BLOB                     -- as sent, where that is something else than the body
 );
 
 CREATE INDEX batches_of_job ON batches (job_id);
 
 CREATE TABLE jobs (
     id TEXT PRIMARY KEY,
-    spider TEXT NOT NULL,
-    started TEXT NOT NULL,       -- RFC 3339
+    spider TEXT NOT NULL,        -- empty for a job that came over HTTP
+    started TEXT NOT NULL,       -- RFC 3339; for a job that came over HTTP, when its first batch did or what its stats say
     finished TEXT,
     finish_reason TEXT
 );
 
--- A body from elsewhere that does not parse must not break the questions about all others. The looser syntax takes
--- the NaN and Infinity some writers produce.
+-- A body that does not parse must not break the questions about all others.
 CREATE VIEW bodies AS
 SELECT
     rowid AS arrival, id, job_id, bytes,
@@ -61,4 +62,4 @@ CREATE VIEW stats AS
 SELECT b.job_id, b.id AS batch_id, b.arrival, s.key AS name, s.value AS value
 FROM bodies b, json_each(b.body, '$.data.stats') s;
 
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;

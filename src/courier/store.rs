@@ -2,24 +2,31 @@
 //!
 //! A batch is one row, its id the key, its body stored as it would be sent: storing is nearly free, and the views
 //! `items`, `requests`, `logs` and `stats` answer in SQL by taking the JSON apart when asked. Several processes may
-//! write one file. Nothing is ever deleted here.
+//! write one file. What comes over HTTP enters through `intake`; only `prune` deletes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::webhook::{Pending, Webhook};
 use crate::apcloudy::{Answer, JobId};
 use crate::collector::batch::Batch;
 
 /// The schema this program writes, in `PRAGMA user_version`.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 /// How long a statement waits for another process's write.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 const SCHEMA: &str = include_str!("schema.sql");
+
+/// From version 1 to 2. The views name their columns and stay as they are.
+const FROM_1_TO_2: &str = "
+    ALTER TABLE batches ADD COLUMN raw BLOB;
+    INSERT OR IGNORE INTO jobs (id, spider, started) SELECT job_id, '', min(received_at) FROM batches GROUP BY job_id;
+    PRAGMA user_version = 2;
+";
 
 /// Why the job store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +55,12 @@ pub enum StoreError {
     /// The file is a database of something else.
     #[error("{path} is an SQLite database but no job store; choose another file")]
     Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such file, and none is to be made.
+    #[error("{path} does not exist; a crawl with the embedded sink or `serve` makes a job store, --db names another")]
+    Missing {
         /// The file.
         path: PathBuf,
     },
@@ -101,15 +114,38 @@ impl JobStore {
         connection.busy_timeout(BUSY_TIMEOUT).map_err(explain("open"))?;
         // Before anything is written: a newer or foreign file stays as it is.
         let snapshot = connection.transaction().map_err(explain("read"))?;
-        version(&snapshot, path)?;
+        let is_new = version(&snapshot, path)? == 0;
         drop(snapshot);
+        if is_new {
+            // Only before the first page is written; what is pruned then goes back to the disk in small steps.
+            connection.pragma_update(None, "auto_vacuum", "INCREMENTAL").map_err(explain("open"))?;
+        }
         use_wal(&connection).map_err(explain("open"))?;
         connection.pragma_update(None, "synchronous", "NORMAL").map_err(explain("open"))?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain("open"))?;
-        if version(&transaction, path)? == 0 {
-            transaction.execute_batch(SCHEMA).map_err(explain("create tables in"))?;
+        match version(&transaction, path)? {
+            0 => transaction.execute_batch(SCHEMA).map_err(explain("create tables in"))?,
+            1 => transaction.execute_batch(FROM_1_TO_2).map_err(explain("bring to schema version 2"))?,
+            _ => {}
         }
         transaction.commit().map_err(explain("create tables in"))?;
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    /// Opens a store to ask it; it stays as it is, of whichever version.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`] when there is none, else as [`JobStore::open`].
+    pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.to_owned() });
+        }
+        let explain = |what| move |source| explain(what, path, source);
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(explain("open"))?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(explain("open"))?;
+        if version(&connection, path)? == 0 {
+            return Err(StoreError::Foreign { path: path.to_owned() });
+        }
         Ok(Self { path: path.to_owned(), connection })
     }
 
@@ -321,11 +357,46 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let old = store(&dir);
         let path = old.path().to_owned();
-        old.connection.pragma_update(None, "user_version", 2).unwrap();
+        old.connection.pragma_update(None, "user_version", 3).unwrap();
         drop(old);
+        for open in [JobStore::open, JobStore::open_to_read] {
+            let error = open(&path).unwrap_err();
+            assert!(matches!(error, StoreError::Newer { found: 3, supported: 2, .. }), "{error}");
+        }
         let error = JobStore::open(&path).unwrap_err();
-        assert!(matches!(error, StoreError::Newer { found: 2, supported: 1, .. }), "{error}");
         assert!(error.to_string().contains("jobs.db"));
+    }
+
+    #[test]
+    fn a_store_of_version_1_is_brought_up_and_answers_as_before() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("jobs.db");
+        fs::write(&path, include_bytes!("../../tests/data/jobs/v1.db")).unwrap();
+        let questions = [
+            ("SELECT group_concat(record ->> 'n') FROM items WHERE job_id = '7'", "1,2,3"),
+            ("SELECT count(*) || '' FROM requests WHERE success AND job_id <> '8'", "4"),
+            ("SELECT value FROM stats WHERE job_id = '7' AND name = 'finish_reason'", "finished"),
+            ("SELECT group_concat(id || ' ' || spider) FROM jobs", "7 shop,b news"),
+        ];
+        let answers = |store: &JobStore| {
+            for (sql, expected) in questions {
+                assert_eq!(ask::<String>(store, sql), expected, "{sql}");
+            }
+        };
+        let old = JobStore::open_to_read(&path).unwrap();
+        assert_eq!(ask::<i64>(&old, "PRAGMA user_version"), 1);
+        answers(&old);
+        drop(old);
+        for _ in 0..2 {
+            let mut new = JobStore::open(&path).unwrap();
+            assert_eq!(ask::<i64>(&new, "PRAGMA user_version"), 2);
+            assert_eq!(ask::<i64>(&new, "SELECT count(*) FROM batches WHERE raw IS NULL AND job_id = '7'"), 2);
+            answers(&new);
+            new.deliver(&batch(8, 1)).unwrap();
+        }
+        let error = JobStore::open_to_read(&dir.path().join("none.db")).unwrap_err();
+        assert!(matches!(error, StoreError::Missing { .. }) && error.to_string().contains("none.db"), "{error}");
+        assert!(!dir.path().join("none.db").exists());
     }
 
     #[test]

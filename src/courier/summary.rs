@@ -1,6 +1,7 @@
 //! Questions to the job store: what the summary of a run and the job lists show.
 
 use rusqlite::{OptionalExtension as _, Row};
+use serde::Serialize;
 
 use super::store::{JobStore, StoreError};
 use crate::apcloudy::JobId;
@@ -36,11 +37,11 @@ pub struct TopError {
 }
 
 /// One job as it was noted at its start and end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobRow {
     /// Its id as text.
     pub id: String,
-    /// The spider's name.
+    /// The spider's name; empty for a job that came over HTTP.
     pub spider: String,
     /// RFC 3339.
     pub started: String,
@@ -48,6 +49,31 @@ pub struct JobRow {
     pub finished: Option<String>,
     /// Why it ended.
     pub finish_reason: Option<String>,
+}
+
+/// One job with the amounts stored for it, in the order a list of jobs shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct JobLine {
+    /// The job.
+    #[serde(flatten)]
+    pub job: JobRow,
+    /// Batches stored.
+    pub batches: u64,
+    /// Items.
+    pub items: u64,
+    /// Request records.
+    pub requests: u64,
+    /// Log records.
+    pub logs: u64,
+    /// Bytes of the bodies, as they were sent.
+    pub bytes: u64,
+}
+
+/// A job as the choice by age sees it.
+#[derive(Debug)]
+pub(super) struct Aged {
+    pub(super) id: String,
+    pub(super) is_finished: bool,
 }
 
 impl JobStore {
@@ -94,6 +120,55 @@ impl JobStore {
             .prepare_cached(sql)
             .and_then(|mut query| query.query_map((), job_row)?.collect())
             .map_err(|source| self.explain("read", source))
+    }
+
+    /// Hands each job with its amounts to `take`, the newest first, until its first error.
+    ///
+    /// # Errors
+    /// Those of `take`, and [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn each_job<E: From<StoreError>>(&self, mut take: impl FnMut(&JobLine) -> Result<(), E>) -> Result<(), E> {
+        for job in self.jobs()? {
+            let line = self.amounts(job).map_err(|source| self.explain("read", source))?;
+            take(&line)?;
+        }
+        Ok(())
+    }
+
+    /// The ids of all jobs, the one that was last started or heard of first.
+    ///
+    /// # Errors
+    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
+    pub fn job_ids(&self) -> Result<Vec<String>, StoreError> {
+        Ok(self.by_age()?.into_iter().map(|job| job.id).collect())
+    }
+
+    pub(super) fn by_age(&self) -> Result<Vec<Aged>, StoreError> {
+        // The index alone knows the last batch of each job; only that one is looked at.
+        let sql = "SELECT j.id, j.finished IS NOT NULL FROM jobs j
+                   LEFT JOIN (SELECT job_id, max(rowid) AS newest FROM batches GROUP BY job_id) l ON l.job_id = j.id
+                   LEFT JOIN batches b ON b.rowid = l.newest
+                   ORDER BY max(j.started, coalesce(b.received_at, '')) DESC, l.newest DESC, j.rowid DESC";
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut query| query.query_map((), |row| Ok(Aged { id: row.get(0)?, is_finished: row.get(1)? }))?.collect())
+            .map_err(|source| self.explain("read", source))
+    }
+
+    fn amounts(&self, job: JobRow) -> rusqlite::Result<JobLine> {
+        let sql = "SELECT count(*), coalesce(sum(json_array_length(body, '$.data.items')), 0),
+                          coalesce(sum(json_array_length(body, '$.data.requests')), 0),
+                          coalesce(sum(json_array_length(body, '$.data.logs')), 0), coalesce(sum(bytes), 0)
+                   FROM bodies WHERE job_id = ?1";
+        self.connection.prepare_cached(sql)?.query_row([job.id.clone()], |row| {
+            Ok(JobLine {
+                job,
+                batches: number(row, 0)?,
+                items: number(row, 1)?,
+                requests: number(row, 2)?,
+                logs: number(row, 3)?,
+                bytes: number(row, 4)?,
+            })
+        })
     }
 
     fn ask_summary(&self, job: &str, errors: u32) -> rusqlite::Result<JobSummary> {
@@ -181,6 +256,35 @@ mod tests {
             ]
         );
         assert_eq!(store.summary(&job, 1).unwrap().top_errors.len(), 1);
+    }
+
+    #[test]
+    fn a_job_line_has_the_amounts_and_the_last_heard_of_job_leads() {
+        let dir = TempDir::new().unwrap();
+        let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        for (job, at) in [(7, "2020-01-01T00:00:00.000000+00:00"), (8, "2020-01-02T00:00:00.000000+00:00")] {
+            store.job_started(&JobId::from(job), "shop", at).unwrap();
+        }
+        assert_eq!(store.job_ids().unwrap(), ["8", "7"]);
+        for first in [1, 2] {
+            store.deliver(&batch(7, first)).unwrap();
+        }
+        assert_eq!(store.job_ids().unwrap(), ["7", "8"], "a batch is newer than any start");
+        let mut lines = Vec::new();
+        store
+            .each_job::<StoreError>(|line| {
+                lines.push(serde_json::to_string(line).unwrap());
+                Ok(())
+            })
+            .unwrap();
+        let bytes = 2 * batch(7, 1).body.len();
+        assert_eq!(
+            lines,
+            [
+                r#"{"id":"8","spider":"shop","started":"2020-01-02T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":0,"items":0,"requests":0,"logs":0,"bytes":0}"#.to_owned(),
+                format!(r#"{{"id":"7","spider":"shop","started":"2020-01-01T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":2,"items":2,"requests":4,"logs":2,"bytes":{bytes}}}"#),
+            ]
+        );
     }
 
     #[test]

@@ -14,7 +14,6 @@ mod pages;
 pub mod quotes;
 mod routes;
 mod serve;
-mod server;
 mod shelves;
 mod special;
 mod stats;
@@ -26,13 +25,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::http_server::{Bounds, ListenError};
+
+pub use crate::http_server::RunningServer as RunningSite;
 pub use serve::serve;
-pub use server::RunningSite;
 pub use special::{BLOCK, LOOP_EVERY_BLOCKS, Special};
 pub use stats::{STATS_LONGEST, STATS_PATHS};
 
 /// The largest shop that can be asked for.
 pub const MAX_PRODUCTS: u32 = 1_000_000;
+
+/// How much a demo site takes: small forms and many connections.
+const BOUNDS: Bounds =
+    Bounds { connections: 1_024, target: 8_192, body: 16_384, bodies: 1_024 * 16_384, body_time: Duration::from_secs(10) };
 
 /// How the demo bookshop is set up.
 #[derive(Debug, Clone)]
@@ -115,6 +120,16 @@ pub enum SiteError {
     Output(#[source] std::io::Error),
 }
 
+impl From<ListenError> for SiteError {
+    fn from(error: ListenError) -> Self {
+        match error {
+            ListenError::PortInUse { addr } => Self::PortInUse { addr },
+            ListenError::Listen { addr, source } => Self::Listen { addr, source },
+            ListenError::Address { addr } => Self::Address { addr },
+        }
+    }
+}
+
 /// The demo bookshop.
 #[derive(Debug, Clone, Copy)]
 pub struct Site;
@@ -131,7 +146,7 @@ impl Site {
         }
         let truth = truth::Truth::new(options.products, options.seed);
         let listen = options.listen;
-        server::start(listen, Arc::new(routes::Shop::new(truth, options.delays))).await
+        Ok(crate::http_server::start(listen, BOUNDS, Arc::new(routes::Shop::new(truth, options.delays))).await?)
     }
 }
 

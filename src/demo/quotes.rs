@@ -12,9 +12,9 @@ use http::{Method, StatusCode};
 
 use super::dice::{Dice, Shuffle, mix};
 use super::routes::redirect;
-use super::server::{self, Answer, Asked, Reply, RunningSite};
 use super::text::{capital, escape, put, slug};
-use super::{SiteError, words};
+use super::{BOUNDS, RunningSite, SiteError, words};
+use crate::http_server::{self, Answer, Asked, Reply};
 
 /// Quotations on one page.
 pub const PER_PAGE: u32 = 10;
@@ -156,7 +156,7 @@ pub struct QuoteAuthor {
 /// [`SiteError::PortInUse`], [`SiteError::Listen`] and [`SiteError::Address`], as for the bookshop.
 pub async fn start(options: QuotesOptions) -> Result<RunningSite, SiteError> {
     let listen = options.listen;
-    server::start(listen, Arc::new(Quotes::new(&options))).await
+    Ok(http_server::start(listen, BOUNDS, Arc::new(Quotes::new(&options))).await?)
 }
 
 /// All quotations of a site, in the order of its pages.

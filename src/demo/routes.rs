@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::dice::mix;
-use super::server::{Answer, Asked, Reply, ReplyBody};
 use super::special::Special;
 use super::stats::Stats;
 use super::truth::Truth;
 use super::{Delays, address, feeds, pages};
+use crate::http_server::{Answer, Asked, Reply, ReplyBody};
 
 /// Pieces of `/__truth` that wait for a slow reader; the computation waits with them.
 const PIECES: usize = 2;

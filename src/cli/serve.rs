@@ -1,0 +1,109 @@
+//! `serve`: the webhook over HTTP into a job store, until it is stopped.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::exit::CliError;
+use super::logging::{self, LogOptions, LogPlace};
+use super::records::DEFAULT_STORE;
+use crate::serve::{ServeError, ServeOptions, serve as run};
+use crate::settings::{LogFormat, LogLevel};
+
+/// Takes batches over HTTP, as the APCloudy webhook does, into a job store on this machine.
+///
+/// Batches go to /api/webhook/consume below the address that the first line names, signed with a key of the keys file. A 200 means
+/// that the batch is on disk. Ctrl-C ends it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  dragline serve                                     http://127.0.0.1:8080, sample keys unless config/serve.toml has others
+  dragline serve --listen 127.0.0.1:0                any free port; the first line names it
+  dragline serve --listen 0.0.0.0:8080 --keys keys.toml --db /var/lib/dragline/jobs.db
+  dragline jobs                                      what has come in")]
+pub(crate) struct ServeArgs {
+    /// Address and port to listen on; port 0 takes any free one
+    #[arg(short, long, default_value = "127.0.0.1:8080", value_name = "ADDR:PORT")]
+    listen: SocketAddr,
+    /// The job store; made if it is not there
+    #[arg(long, default_value = DEFAULT_STORE, value_name = "FILE")]
+    db: PathBuf,
+    /// Keys of those who may deliver, instead of config/serve.toml
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Bytes of the largest body, 1024 to 268435456
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_024..=256 << 20))]
+    max_body: u32,
+    /// Deletes finished jobs beyond the newest N at the start; 0 keeps all
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    keep: u64,
+}
+
+/// Runs the verb.
+///
+/// # Errors
+/// When keys, store or address cannot be used.
+pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
+    let log = LogOptions { level: LogLevel::Info, format: LogFormat::Text, place: LogPlace::Stderr };
+    logging::install(&log).map_err(CliError::internal)?;
+    crate::actor::run_system(async {
+        let broken = |error: std::io::Error| CliError::internal(format!("signals cannot be handled: {error}"));
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
+        let until = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        run(args.options(), &mut std::io::stdout(), until).await.map_err(serve_error)
+    })
+}
+
+/// What the user can mend in the call is usage: keys, address and store.
+fn serve_error(error: ServeError) -> CliError {
+    match error {
+        ServeError::Thread(_) | ServeError::Output(_) | ServeError::Ended => CliError::internal(error),
+        _ => CliError::usage(error),
+    }
+}
+
+impl ServeArgs {
+    fn options(&self) -> ServeOptions {
+        ServeOptions {
+            listen: self.listen,
+            db: self.db.clone(),
+            keys: self.keys.clone(),
+            max_body: usize::try_from(self.max_body).unwrap_or(usize::MAX),
+            keep: self.keep,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Verb};
+
+    fn args(line: &str) -> Result<ServeArgs, clap::Error> {
+        match Cli::try_parse_from(format!("dragline serve {line}").split_whitespace())?.verb {
+            Verb::Serve(args) => Ok(args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_reach_the_webhook() {
+        let options = args("--listen 127.0.0.1:0 --db a/b.db --keys k.toml --max-body 2048 --keep 3").unwrap().options();
+        assert_eq!((options.listen.port(), options.max_body, options.keep), (0, 2_048, 3));
+        assert_eq!((options.db, options.keys), (PathBuf::from("a/b.db"), Some(PathBuf::from("k.toml"))));
+        let plain = args("").unwrap().options();
+        assert_eq!((plain.db, plain.keys, plain.max_body), (PathBuf::from(".dragline/jobs.db"), None, 16 * 1024 * 1024));
+        assert!(args("--max-body 1").is_err() && args("--listen nowhere").is_err());
+    }
+}

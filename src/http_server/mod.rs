@@ -1,0 +1,410 @@
+//! A small HTTP/1.1 server: keep-alive, one task per connection, everything bounded.
+//!
+//! It serves the demo sites and the webhook. [`Bounds`] say how much it takes; what is beyond them is refused, and what is refused
+//! is read and dropped for a moment, so that the other side gets to read the answer. It knows no page; an [`Answer`] does.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+use url::Url;
+
+/// How long open requests may take to end after a stop.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+/// The rest after the system refused a connection (out of file descriptors, say).
+const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// How long a body that nobody wants is read: who still sends when the connection closes may lose the answer.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
+/// Bytes of such a body that are read at most.
+const DRAIN_BYTES: usize = 64 << 20;
+/// The unit of the memory for bodies.
+const BLOCK: usize = 1024;
+
+/// How much a server takes at one time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Connections open at one time; more wait to be accepted.
+    pub(crate) connections: usize,
+    /// Bytes of path and query; longer ones get a 414.
+    pub(crate) target: usize,
+    /// Bytes of one request body; larger ones get a 413.
+    pub(crate) body: usize,
+    /// Bytes of all request bodies that are read or answered at one time; the others wait, within their time.
+    pub(crate) bodies: usize,
+    /// How long a request body may take; slower ones get a 408.
+    pub(crate) body_time: Duration,
+}
+
+/// Why a server does not listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ListenError {
+    /// Another program holds the port.
+    #[error("port {} on {} is already in use; stop the program that holds it, choose another port, or ask for port 0 to get a free one", addr.port(), addr.ip())]
+    PortInUse { addr: SocketAddr },
+    /// The address cannot be listened on for another reason.
+    #[error("cannot listen on {addr}: {source}")]
+    Listen { addr: SocketAddr, source: std::io::Error },
+    /// The address cannot be written as a URL (an IPv6 address with a zone).
+    #[error("the address {addr} cannot be part of a URL; listen on one without a zone")]
+    Address { addr: SocketAddr },
+}
+
+/// What is known of a request before its body.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) headers: HeaderMap,
+}
+
+/// Why a body was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyFault {
+    /// It is larger than these bytes.
+    TooLarge(usize),
+    /// It did not arrive within this time.
+    TooSlow(Duration),
+    /// The connection broke off, or the framing is wrong.
+    CutOff,
+}
+
+/// What a site was asked.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Asked {
+    /// The first value of a query parameter, decoded.
+    pub(crate) fn parameter(&self, name: &str) -> Option<String> {
+        field(self.query.as_bytes(), name)
+    }
+
+    /// The first value of a form field in the body, decoded.
+    pub(crate) fn form_field(&self, name: &str) -> Option<String> {
+        field(&self.body, name)
+    }
+
+    /// The value of a cookie, as sent.
+    pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
+        let lines = self.headers.get_all(http::header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        lines
+            .flat_map(|line| line.split(';'))
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
+    }
+}
+
+fn field(pairs: &[u8], name: &str) -> Option<String> {
+    url::form_urlencoded::parse(pairs).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// What a site answers.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: ReplyBody,
+}
+
+impl Reply {
+    pub(crate) fn new(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        Self { status, headers, body: ReplyBody::Whole(Some(body.into())) }
+    }
+
+    pub(crate) fn html(status: StatusCode, body: String) -> Self {
+        Self::new(status, "text/html; charset=utf-8", body)
+    }
+
+    /// The reply with one more header; a value that no header can hold is left out.
+    pub(crate) fn with(mut self, name: HeaderName, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+}
+
+/// A body at once, or in pieces as they are computed.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    Whole(Option<Bytes>),
+    Pieces(mpsc::Receiver<Bytes>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Pieces(pieces) => pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Pieces(_) => SizeHint::new(),
+        }
+    }
+}
+
+/// One answer for each request. A HEAD request is answered as a GET; the server drops the body.
+pub(crate) trait Answer: Send + Sync + 'static {
+    fn answer(&self, asked: Asked) -> impl Future<Output = Reply> + Send;
+
+    /// The answer to a request whose body need not be read, if it is one.
+    fn refuse(&self, _head: &Head) -> Option<Reply> {
+        None
+    }
+
+    /// The answer to a body that was not taken.
+    fn refuse_body(&self, _head: &Head, fault: BodyFault) -> Reply {
+        let (status, text) = match fault {
+            BodyFault::TooLarge(most) => (StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {most} bytes\n")),
+            BodyFault::TooSlow(_) => (StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time\n".to_owned()),
+            BodyFault::CutOff => (StatusCode::BAD_REQUEST, "the body is cut off\n".to_owned()),
+        };
+        Reply::new(status, "text/plain; charset=utf-8", text)
+    }
+}
+
+/// A server that is listening. Dropping it stops it without waiting.
+#[derive(Debug)]
+pub struct RunningServer {
+    addr: SocketAddr,
+    url: Url,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl RunningServer {
+    /// The address of the root, with a slash at its end. A server that listens everywhere names the loopback address.
+    #[must_use]
+    pub fn url(&self) -> Url {
+        self.url.clone()
+    }
+
+    /// Where it listens, with the real port.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Stops listening, lets the open requests end for at most 2 s, then cuts them off.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        // The task only fails when the runtime is going down, and then it has stopped too.
+        let _ = self.task.await;
+    }
+}
+
+/// Listens and serves.
+pub(crate) async fn start<A: Answer>(listen: SocketAddr, bounds: Bounds, site: Arc<A>) -> Result<RunningServer, ListenError> {
+    let listener = TcpListener::bind(listen).await.map_err(|source| match source.kind() {
+        ErrorKind::AddrInUse => ListenError::PortInUse { addr: listen },
+        _ => ListenError::Listen { addr: listen, source },
+    })?;
+    let addr = listener.local_addr().map_err(|source| ListenError::Listen { addr: listen, source })?;
+    let url = Url::parse(&format!("http://{}/", reachable(addr))).map_err(|_| ListenError::Address { addr })?;
+    let (stop, stopped) = watch::channel(false);
+    let blocks = bounds.bodies.max(bounds.body).div_ceil(BLOCK).min(Semaphore::MAX_PERMITS);
+    let served = Arc::new(Served { site, bounds, memory: Semaphore::new(blocks), blocks });
+    let task = tokio::spawn(accept(listener, served, stopped));
+    Ok(RunningServer { addr, url, stop, task })
+}
+
+fn reachable(addr: SocketAddr) -> SocketAddr {
+    let ip = match addr.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        _ => return addr,
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
+#[derive(Debug)]
+struct Served<A> {
+    site: Arc<A>,
+    bounds: Bounds,
+    /// Blocks of memory for bodies that are free.
+    memory: Semaphore,
+    blocks: usize,
+}
+
+async fn accept<A: Answer>(listener: TcpListener, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
+    let room = Arc::new(Semaphore::new(served.bounds.connections));
+    let mut open = JoinSet::new();
+    loop {
+        let next = async {
+            let permit = Arc::clone(&room).acquire_owned().await;
+            (permit, listener.accept().await)
+        };
+        tokio::select! {
+            // An error means that the `RunningServer` is gone: stop as well.
+            _ = stopped.changed() => break,
+            (permit, accepted) = next => match accepted {
+                Ok((stream, _)) => {
+                    let (served, stopped) = (Arc::clone(&served), stopped.clone());
+                    open.spawn(async move {
+                        connection(stream, served, stopped).await;
+                        drop(permit);
+                    });
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_REST).await,
+            }
+        }
+        while open.try_join_next().is_some() {}
+    }
+    drop(listener);
+    // What is still open after the limit is aborted when the set is dropped.
+    let _ = tokio::time::timeout(STOP_LIMIT, async { while open.join_next().await.is_some() {} }).await;
+}
+
+async fn connection<A: Answer>(stream: TcpStream, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
+    // Without it a small answer may wait for the acknowledgement of the one before.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let served = Arc::clone(&served);
+        async move { Ok::<_, Infallible>(respond(&served, request).await) }
+    });
+    let mut connection = pin!(http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service));
+    // A client that goes away or speaks no HTTP ends the connection; there is nobody left to tell.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn respond<A: Answer>(served: &Served<A>, request: Request<Incoming>) -> Response<ReplyBody> {
+    let (parts, body) = request.into_parts();
+    let is_head = parts.method == Method::HEAD;
+    let head = Head {
+        method: parts.method,
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: parts.headers,
+    };
+    let Reply { status, mut headers, mut body } = reply(served, head, body).await;
+    if is_head {
+        if let Some(length) = body.size_hint().exact() {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        body = ReplyBody::Whole(None);
+    }
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) -> Reply {
+    let Bounds { target, body: most, body_time, .. } = served.bounds;
+    let refusal = if head.path.len() + head.query.len() > target {
+        let text = format!("the address is longer than {target} bytes\n");
+        Some(Reply::new(StatusCode::URI_TOO_LONG, "text/plain; charset=utf-8", text))
+    } else {
+        served.site.refuse(&head)
+    };
+    if let Some(refusal) = refusal {
+        drain(&head, &mut body).await;
+        return refusal;
+    }
+    let reading = async {
+        let room = served.room(&body).await?;
+        Ok((room, read(&mut body, most).await?))
+    };
+    let (room, bytes) = match tokio::time::timeout(body_time, reading).await.unwrap_or(Err(BodyFault::TooSlow(body_time))) {
+        Ok(read) => read,
+        Err(fault) => {
+            if fault == BodyFault::TooLarge(most) {
+                drain(&head, &mut body).await;
+            }
+            return served.site.refuse_body(&head, fault);
+        }
+    };
+    let Head { method, path, query, headers } = head;
+    let reply = served.site.answer(Asked { method, path, query, headers, body: bytes }).await;
+    drop(room);
+    reply
+}
+
+impl<A> Served<A> {
+    /// Waits for the memory that this body may take.
+    async fn room(&self, body: &Incoming) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, BodyFault> {
+        let most = self.bounds.body;
+        let least = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+        if least > most {
+            return Err(BodyFault::TooLarge(most));
+        }
+        let bytes = body.size_hint().upper().map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
+        let blocks = u32::try_from(bytes.div_ceil(BLOCK).min(self.blocks)).unwrap_or(u32::MAX);
+        // Nobody closes this semaphore.
+        Ok(self.memory.acquire_many(blocks).await.ok())
+    }
+}
+
+async fn read(body: &mut Incoming, most: usize) -> Result<Bytes, BodyFault> {
+    let mut bytes = BytesMut::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or(0).min(most));
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyFault::CutOff)?.into_data() else { continue };
+        if bytes.len() + data.len() > most {
+            return Err(BodyFault::TooLarge(most));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(bytes.freeze())
+}
+
+/// Reads what is left of a body, within bounds. Who waits to be told to send is told not to.
+async fn drain(head: &Head, body: &mut Incoming) {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if head.headers.contains_key(EXPECT) || announced > DRAIN_BYTES {
+        return;
+    }
+    let dropping = async {
+        let mut left = DRAIN_BYTES;
+        while let Some(Ok(frame)) = body.frame().await {
+            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
+                Some(less) => left = less,
+                None => break,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAIN_TIME, dropping).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The webhook from start to stop; what it answers is tested through the binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::*;
+
+fn options(dir: &tempfile::TempDir) -> ServeOptions {
+    ServeOptions {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        db: dir.path().join("jobs.db"),
+        keys: None,
+        max_body: 1 << 20,
+        keep: 0,
+    }
+}
+
+#[tokio::test]
+async fn the_first_line_names_the_address_and_the_future_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut out = Vec::new();
+    serve(options(&dir), &mut out, std::future::ready(())).await.unwrap();
+    let line = String::from_utf8(out).unwrap();
+    let port = line.strip_prefix("listening on http://127.0.0.1:").and_then(|rest| rest.strip_suffix('\n'));
+    assert!(port.is_some_and(|port| port.parse::<u16>().is_ok()), "{line}");
+    assert!(dir.path().join("jobs.db").exists());
+}
+
+#[tokio::test]
+async fn an_address_for_all_needs_keys_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let error = serve(ServeOptions { listen: everywhere, ..options(&dir) }, &mut Vec::new(), std::future::ready(())).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("0.0.0.0:0") && error.contains("--keys") && !error.contains("sample-secret"), "{error}");
+    assert!(!dir.path().join("jobs.db").exists(), "nothing is made before the address is allowed");
+    let file = dir.path().join("keys.toml");
+    std::fs::write(&file, "[[keys]]\napi_key = \"a\"\nsecret_key = \"b\"\n").unwrap();
+    let own = ServeOptions { listen: everywhere, keys: Some(file), ..options(&dir) };
+    serve(own, &mut Vec::new(), std::future::ready(())).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_output_that_fails_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut full: &mut [u8] = &mut [];
+    let error = serve(options(&dir), &mut full, std::future::pending()).await.unwrap_err();
+    assert!(matches!(error, ServeError::Output(_)), "{error}");
+}
+
+#[tokio::test]
+async fn old_jobs_go_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+    for job in 1..=3 {
+        store.job_started(&job.into(), "shop", &format!("2026-11-0{job}T00:00:00.000000+00:00")).unwrap();
+        store.job_finished(&job.into(), "2026-11-30T00:00:00.000000+00:00", "finished").unwrap();
+    }
+    serve(ServeOptions { keep: 2, ..options(&dir) }, &mut Vec::new(), std::future::ready(())).await.unwrap();
+    assert_eq!(store.job_ids().unwrap(), ["3", "2"]);
+}
