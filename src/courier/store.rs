@@ -392,7 +392,7 @@ mod tests {
             assert_eq!(ask::<i64>(&new, "PRAGMA user_version"), 2);
             assert_eq!(ask::<i64>(&new, "SELECT count(*) FROM batches WHERE raw IS NULL AND job_id = '7'"), 2);
             answers(&new);
-            new.deliver(&batch(8, 1)).unwrap();
+            assert_eq!(deliver(&mut new, batch(8, 1)), Answer::Delivered);
         }
         let error = JobStore::open_to_read(&dir.path().join("none.db")).unwrap_err();
         assert!(matches!(error, StoreError::Missing { .. }) && error.to_string().contains("none.db"), "{error}");

@@ -226,6 +226,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::apcloudy::Answer;
     use crate::courier::testing::{batch, deliver};
 
     #[test]
@@ -267,7 +268,7 @@ mod tests {
         }
         assert_eq!(store.job_ids().unwrap(), ["8", "7"]);
         for first in [1, 2] {
-            store.deliver(&batch(7, first)).unwrap();
+            assert_eq!(deliver(&mut store, batch(7, first)), Answer::Delivered);
         }
         assert_eq!(store.job_ids().unwrap(), ["7", "8"], "a batch is newer than any start");
         let mut lines = Vec::new();
