@@ -405,7 +405,7 @@ mod tests {
         log.flush_writes().unwrap();
         drop(log);
 
-        let (mut log, recovered) = RecordLog::open(dir.path(), &job, LogOptions::new(2)).unwrap();
+        let (mut log, recovered) = RecordLog::open(dir.path(), &job, LogOptions::new(1)).unwrap();
         assert_eq!(recovered.cuts, [sent.cut]);
         let again = Batch::read(&job, sent.cut, log.read(sent.cut.range).unwrap()).unwrap();
         assert_eq!(Some(again), sent.into_batch(&job));

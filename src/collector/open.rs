@@ -153,12 +153,16 @@ fn tell(spool: &Path, recovered: &Recovered) {
     }
     for damage in &recovered.damaged {
         tracing::error!(
-            file = %damage.file.display(), offset = damage.offset, bytes = damage.bytes, copy = %damage.set_aside.display(),
-            "a part of the record log does not read: it was set aside"
+            file = %damage.file.display(), offset = damage.offset, bytes = damage.bytes, lost = damage.lost,
+            copy = %damage.set_aside.display(),
+            "a part of the record log does not read: the rest of the file is used, a copy of it was set aside"
         );
     }
     for missing in &recovered.missing {
-        tracing::error!(%spool, after = missing.after, up_to = missing.up_to, "a part of the record log is missing");
+        tracing::error!(
+            %spool, after = missing.after, up_to = missing.up_to, lost = missing.up_to - missing.after,
+            "a part of the record log is missing"
+        );
     }
 }
 

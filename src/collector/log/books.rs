@@ -2,8 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::entry::{BatchId, Cut, End, Entry, Part};
+use super::entry::{BatchId, Cut, End, Entry, Part, SeqRange};
 use super::frame::Frame;
+
+/// How many records whose cut was lost go into one batch.
+const ORPHANS: u64 = 50;
+/// And how many bytes of text, if there is more than one.
+const ORPHAN_BYTES: u64 = 512 * 1024;
 
 /// A cut that waits for its delivery.
 #[derive(Debug)]
@@ -22,6 +27,8 @@ pub(super) struct Books {
     /// By first number.
     open: BTreeMap<u64, OpenCut>,
     cut_up_to: u64,
+    /// Where cuts begin behind records whose own cut was lost.
+    fences: Vec<u64>,
     undelivered_bytes: u64,
     unsettled: BTreeMap<u64, End>,
     last_end: u64,
@@ -44,10 +51,13 @@ impl Books {
                 self.undelivered_bytes += bytes;
             }
             Frame::Cut(cut) => {
-                let mut bytes = 0;
-                while let Some((_, size)) = self.uncut.pop_front_if(|(seq, _)| *seq <= cut.range.last) {
-                    bytes += size;
+                let SeqRange { first, last } = cut.range;
+                if self.uncut.front().is_some_and(|(oldest, _)| *oldest < first) {
+                    self.fences.push(first);
                 }
+                let from = self.uncut.partition_point(|(seq, _)| *seq < first);
+                let to = self.uncut.partition_point(|(seq, _)| *seq <= last).max(from);
+                let bytes = self.uncut.drain(from..to).map(|(_, size)| size).sum();
                 self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes, parts: Vec::new() });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
@@ -62,6 +72,7 @@ impl Books {
                     open.parts.push(*part);
                 }
             }
+            Frame::Gap { .. } => {}
             Frame::Settled { up_to } => {
                 self.settled_mark = self.settled_mark.max(*up_to);
                 self.settled_since = false;
@@ -92,6 +103,40 @@ impl Books {
 
     pub(super) fn cut_up_to(&self) -> u64 {
         self.cut_up_to
+    }
+
+    /// Records in no batch although later ones are in one: damage took their cut. They come as ranges of bounded size
+    /// with no record of another batch in between.
+    pub(super) fn orphans(&self) -> Vec<SeqRange> {
+        let mut fences = self.fences.clone();
+        fences.sort_unstable();
+        let part_of = |seq: u64| fences.partition_point(|fence| *fence <= seq);
+        let mut ranges: Vec<SeqRange> = Vec::new();
+        let (mut records, mut size) = (0, 0);
+        for (seq, bytes) in self.uncut.iter().take_while(|(seq, _)| *seq <= self.cut_up_to) {
+            let room = records < ORPHANS && size + bytes <= ORPHAN_BYTES;
+            match ranges.last_mut().filter(|range| room && part_of(range.last) == part_of(*seq)) {
+                Some(range) => range.last = *seq,
+                None => {
+                    ranges.push(SeqRange { first: *seq, last: *seq });
+                    (records, size) = (0, 0);
+                }
+            }
+            records += 1;
+            size += bytes;
+        }
+        ranges
+    }
+
+    /// Every orphan has a batch now.
+    pub(super) fn forget_fences(&mut self) {
+        self.fences.clear();
+    }
+
+    /// The numbers of records in no batch, from the given one downwards.
+    pub(super) fn uncut_back_from(&self, last: u64) -> impl Iterator<Item = u64> {
+        let to = self.uncut.partition_point(|(seq, _)| *seq <= last);
+        self.uncut.range(..to).rev().map(|(seq, _)| *seq)
     }
 
     /// The first and last record in no batch.

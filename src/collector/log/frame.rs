@@ -18,6 +18,8 @@ pub(super) const FRAME_BYTES: usize = 21;
 pub(super) const HEAD_BYTES: usize = 13;
 /// No record may be larger; a larger length in a file is damage.
 pub(super) const MAX_PAYLOAD: usize = 256 * 1024 * 1024;
+/// No segment begins with a larger number.
+pub(super) const MAX_FIRST: u64 = 1 << 62;
 const LAST_OF_GROUP: u8 = 0x80;
 
 /// The start of a segment.
@@ -65,7 +67,9 @@ impl Header {
         if (1..=VERSION).contains(&version) {
             let _ = take::<8>(&mut rest);
             let mut number = || take::<8>(&mut rest).map(u64::from_le_bytes).unwrap_or_default();
-            return HeaderRead::Good(Self { first_seq: number(), after_seq: number(), job_hash: number(), log_id: number() });
+            let header = Self { first_seq: number(), after_seq: number(), job_hash: number(), log_id: number() };
+            let in_bounds = header.after_seq < header.first_seq && header.first_seq <= MAX_FIRST;
+            return if in_bounds { HeaderRead::Good(header) } else { HeaderRead::Bad };
         }
         if version > VERSION { HeaderRead::Newer(version) } else { HeaderRead::Bad }
     }
@@ -79,6 +83,8 @@ pub(super) enum Frame<'a> {
     Delivered { id: BatchId, last: u64 },
     Settled { up_to: u64 },
     Part(Part),
+    /// The numbers from this frame's up to the given one are gone, or were never used.
+    Gap { up_to: u64 },
 }
 
 impl Frame<'_> {
@@ -88,6 +94,11 @@ impl Frame<'_> {
             Self::Entry(entry) => entry.record().map_or(0, |(_, text)| text.len() as u64),
             _ => 0,
         }
+    }
+
+    /// The last number the frame stands for when it has the given one.
+    pub(super) fn through(&self, seq: u64) -> u64 {
+        if let Self::Gap { up_to } = self { *up_to } else { seq }
     }
 }
 
@@ -99,6 +110,13 @@ pub(super) struct Decoded<'a> {
     pub(super) frame: Frame<'a>,
     /// Bytes the frame takes in the file.
     pub(super) size: usize,
+}
+
+impl Decoded<'_> {
+    /// The last number the frame stands for: its own, but for a gap.
+    pub(super) fn through(&self) -> u64 {
+        self.frame.through(self.seq)
+    }
 }
 
 /// The first thirteen bytes of a frame.
@@ -121,7 +139,7 @@ impl Head {
             5 => Some(21),
             6 => Some(32),
             7 => Some(24),
-            8 => Some(8),
+            8 | 10 => Some(8),
             9 => Some(25),
             _ => return None,
         };
@@ -172,6 +190,10 @@ pub(super) fn encode(out: &mut Vec<u8>, seq: u64, frame: &Frame<'_>, last_of_gro
                 Fate::Rejected => 1,
             });
             (9, &fixed)
+        }
+        Frame::Gap { up_to } => {
+            fixed.extend_from_slice(&up_to.to_le_bytes());
+            (10, &fixed)
         }
     };
     // The callers refuse payloads above MAX_PAYLOAD, which fits.
@@ -224,6 +246,10 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
                 _ => return None,
             },
         }),
+        10 => match u64::from_le_bytes(take(&mut payload)?) {
+            up_to if up_to >= head.seq => Frame::Gap { up_to },
+            _ => return None,
+        },
         _ => return None,
     };
     Some(Decoded { seq: head.seq, last_of_group: head.kind & LAST_OF_GROUP != 0, frame, size: whole.len() })

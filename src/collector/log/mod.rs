@@ -23,15 +23,23 @@
 //! | 7 delivered | batch id u128, last u64 |
 //! | 8 settled | every end up to this number is settled: u64 |
 //! | 9 part | batch id u128, first place u32, last place u32, fate u8: 0 delivered, 1 rejected |
+//! | 10 gap | the numbers from this frame's up to this one are gone: u64 |
 //!
-//! Version 1 had no kind 9 and is read as ever; it is never appended to, since every opening begins a segment of its
-//! own. The number went up because a program of version 1 would take a part for damage: it refuses version 2 by name
+//! Version 1 had no kinds 9 and 10 and is read as ever; it is never appended to, since every opening begins a segment of its
+//! own. The number went up because a program of version 1 would take them for damage: it refuses version 2 by name
 //! and changes nothing. Every later version keeps magic, version and the checksum over the first 40 bytes at their
 //! places, so a version that cannot be read is never mistaken for damage, nor damage for a version.
 //!
-//! `log_id` is drawn when the directory is new, and again after damage. It is part of every batch id, so that a
-//! second run of a job with an empty directory never repeats the ids of the first, and records whose cut was lost
-//! never travel under an id the sink may know with other content.
+//! `log_id` is drawn at every opening. It is part of every batch id, so that neither a second run of a job with an
+//! empty directory nor one that lost the end of the log to damage repeats an id the sink knows with other content.
+//! A batch keeps its id, because its cut is in the log before it is first sent.
+//!
+//! **Damage.** What an interrupted write leaves at the end of the newest segment was never kept and is cut off. Any
+//! other place that does not read costs only what lies in it: the segment is set aside as `<name>.damaged` and
+//! replaced by one that holds every frame that checks, with gaps for the numbers that are gone. Groups that lost a
+//! part keep the rest: after a loss records count more than their group. A cut keeps its id and gives the records
+//! that are left. Records whose cut is gone get a new batch; if the sink had them and the mark of that is gone too,
+//! it gets them twice.
 //!
 //! After a restart: settle [`Recovered::ends`] in the frontier; send each of [`Recovered::cuts`] again as it was cut
 //! ([`RecordLog::read`] gives its records), less [`Recovered::parts`]; give the records of [`Recovered::uncut`] to a new batcher. Numbers that
@@ -44,7 +52,9 @@ mod frame;
 mod reader;
 mod record_log;
 mod recover;
+mod salvage;
 mod segment;
+mod survey;
 #[cfg(test)]
 mod tests;
 

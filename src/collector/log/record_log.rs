@@ -24,13 +24,13 @@ const WRITE_AT_BYTES: usize = 1024 * 1024;
 pub struct LogOptions {
     /// A segment is closed before it grows beyond this size, unless one group is larger. Bytes.
     pub segment_bytes: u64,
-    /// A random number, used when the directory is empty or damaged.
+    /// A random number that no other opening of a log uses: batches that are cut from now on get their ids from it.
     pub log_id: u64,
 }
 
 impl LogOptions {
-    /// The usual sizes: segments of 8 MiB. `log_id` must be random: it keeps the batch ids of
-    /// two runs of one job apart.
+    /// The usual sizes: segments of 8 MiB. `log_id` must be random: it keeps the batch ids of two runs of one job
+    /// apart.
     #[must_use]
     pub const fn new(log_id: u64) -> Self {
         Self { segment_bytes: 8 * 1024 * 1024, log_id }
@@ -49,7 +49,6 @@ pub struct RecordLog {
     _lock: File,
     options: LogOptions,
     job_hash: u64,
-    log_id: u64,
     segments: VecDeque<Segment>,
     /// The newest segment's file, once something was appended since opening.
     active: Option<File>,
@@ -73,20 +72,19 @@ impl RecordLog {
     ///
     /// # Errors
     /// [`LogError::Locked`] when another process has it, [`LogError::OtherJob`] and [`LogError::NewerFormat`] when
-    /// its segments are not ours (nothing is changed then), [`LogError::Io`] for the rest. Damage is no error: it is
-    /// set aside and reported.
+    /// its segments are not ours, [`LogError::Io`] when one cannot be opened and read (nothing is changed then), and
+    /// for the rest. Damage is no error: every readable frame is used, the damaged file is set aside and reported.
     pub fn open(dir: &Path, job: &JobId, options: LogOptions) -> Result<(Self, Recovered), LogError> {
         fs::create_dir_all(dir).map_err(LogError::io("create", dir))?;
         let lock = lock(dir)?;
         let job_hash = xxh3_64(job.to_string().as_bytes());
-        let scan = recover::scan(dir, job_hash)?;
-        let log_id = scan.log_id.filter(|_| scan.report.damaged.is_empty()).unwrap_or(options.log_id);
-        let log = Self {
+        let scan = recover::scan(dir, job, job_hash, options.log_id)?;
+        let mut report = scan.report;
+        let mut log = Self {
             dir: dir.to_owned(),
             _lock: lock,
             options,
             job_hash,
-            log_id,
             segments: scan.segments.into(),
             active: None,
             pending: Vec::new(),
@@ -95,13 +93,18 @@ impl RecordLog {
             books: scan.books,
             unsynced: Unsynced::default(),
         };
-        Ok((log, scan.report))
+        log.cut_orphans(job)?;
+        report.ends = log.books.ends();
+        report.cuts = log.books.cuts();
+        report.parts = log.books.parts();
+        report.uncut = log.uncut();
+        Ok((log, report))
     }
 
     /// The number that makes this log's batch ids its own.
     #[must_use]
     pub fn log_id(&self) -> u64 {
-        self.log_id
+        self.options.log_id
     }
 
     /// Adds a group: after a crash all of it is there or none. It is in memory until the next flush; a flush also
@@ -261,7 +264,7 @@ impl RecordLog {
             ends: self.books.ends(),
             cuts: self.books.cuts(),
             parts: self.books.parts(),
-            uncut: self.books.uncut().map(|(first, last)| SeqRange { first, last }),
+            uncut: self.uncut(),
             ..Recovered::default()
         })
     }
@@ -283,6 +286,25 @@ impl RecordLog {
     pub(super) fn break_file_for_test(&mut self, broken: bool) {
         let path = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
         self.active = File::options().read(true).write(!broken).open(path).ok();
+    }
+
+    fn uncut(&self) -> Option<SeqRange> {
+        self.books.uncut().map(|(first, last)| SeqRange { first, last })
+    }
+
+    /// Records whose cut was lost while a later one was not get batches of their own: nothing else may lie in the
+    /// range of a batch.
+    fn cut_orphans(&mut self, job: &JobId) -> Result<(), LogError> {
+        let orphans = self.books.orphans();
+        for range in &orphans {
+            let id = BatchId::of(job, self.options.log_id, range.first);
+            self.mark(&Frame::Cut(Cut { id, range: *range }))?;
+        }
+        if !orphans.is_empty() {
+            self.books.forget_fences();
+            self.sync()?;
+        }
+        Ok(())
     }
 
     fn delete_but(&mut self, keep: usize) -> Result<u64, LogError> {
@@ -322,7 +344,7 @@ impl RecordLog {
             first_seq: self.next_seq,
             after_seq: self.segments.back().map_or(0, |s| s.last),
             job_hash: self.job_hash,
-            log_id: self.log_id,
+            log_id: self.options.log_id,
         };
         let (segment, file) = Segment::create(&self.dir, &header)?;
         if let (Some(closed), Some(segment)) = (self.active.replace(file), self.segments.back()) {

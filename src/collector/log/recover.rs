@@ -1,17 +1,23 @@
 //! Opening a directory: what is there, what is whole, what is set aside.
 //!
-//! A torn tail of the newest segment is what a crash leaves behind and is cut off. Anything else that does not
-//! read is damage: the file is copied to `<name>.damaged`, the segment keeps its whole groups before the damage,
-//! and the report names file and offset.
+//! A write that was interrupted at the end of the newest segment is what a crash leaves behind and is cut off.
+//! Anything else that does not read is damage: the file is set aside, and a good segment with every readable frame
+//! takes its place. The report names file, offset and how much is gone. Opening a second time finds nothing more.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::books::Books;
-use super::entry::{Cut, End, Part, SeqRange};
+use super::entry::{BatchId, Cut, End, Part, SeqRange};
 use super::error::LogError;
-use super::frame::{self, FRAME_BYTES, HEADER_BYTES, Head, Header, HeaderRead, VERSION};
-use super::segment::{Segment, first_of_name};
+use super::frame::{FRAME_BYTES, Frame, HEADER_BYTES, Header, HeaderRead, VERSION};
+use super::salvage::{self, DAMAGED, Plan, Rewrite, UNFINISHED};
+use super::segment::{Segment, file_name, first_of_name};
+use super::survey::{Survey, Tail, Window};
+use crate::apcloudy::JobId;
+
+/// How many records before a delivery are tried as the first of its batch.
+const LARGEST_BATCH: usize = 10_000;
 
 /// What a directory held when it was opened.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -28,8 +34,10 @@ pub struct Recovered {
     pub torn: Option<TornTail>,
     /// What did not read and was set aside.
     pub damaged: Vec<Damage>,
-    /// Segments that are not there.
+    /// Segments that are not there. They are named at every opening until what lies before them is delivered.
     pub missing: Vec<Missing>,
+    /// Numbers that are gone, as far as known: in damaged and in missing segments.
+    pub lost: u64,
     /// Files set aside now or at an earlier start.
     pub set_aside: Vec<PathBuf>,
 }
@@ -43,15 +51,17 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-/// A part of a segment that did not read.
+/// A segment that did not read as a whole, and was replaced by one with all its readable frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The segment.
     pub file: PathBuf,
-    /// The first byte that is not part of a whole group.
+    /// The first byte that does not carry on what comes before it.
     pub offset: u64,
-    /// How many bytes from there on are not used.
+    /// How many bytes were not used, here or further on.
     pub bytes: u64,
+    /// How many numbers are gone, as far as known: those of records, ends and the log's own marks.
+    pub lost: u64,
     /// The copy of the file as it was found.
     pub set_aside: PathBuf,
 }
@@ -66,151 +76,227 @@ pub struct Missing {
 }
 
 /// What opening hands to the log.
-#[derive(Debug, Default)]
-pub(super) struct Scan {
+#[derive(Debug)]
+pub(super) struct Scan<'a> {
+    dir: &'a Path,
+    job: &'a JobId,
+    job_hash: u64,
+    /// For segments whose own id is gone.
+    log_id: u64,
+    /// Ids that batches may come from.
+    log_ids: Vec<u64>,
+    /// The last number that was read or is known to be gone.
+    last: u64,
     pub(super) segments: Vec<Segment>,
     pub(super) books: Books,
     /// Above every number that may have been used.
     pub(super) next_seq: u64,
-    /// The id of the newest segment.
-    pub(super) log_id: Option<u64>,
     pub(super) report: Recovered,
 }
 
-pub(super) fn scan(dir: &Path, job_hash: u64) -> Result<Scan, LogError> {
-    let mut scan = Scan { next_seq: 1, ..Scan::default() };
-    let names = list(dir, &mut scan.report)?;
+/// A segment before its frames are looked at.
+#[derive(Debug)]
+struct Candidate {
+    path: PathBuf,
+    named: u64,
+    header: HeaderRead,
+}
+
+/// What is known of the segment that follows.
+#[derive(Debug, Clone, Copy)]
+struct Next {
+    first: u64,
+    /// The last number before it, if its header reads.
+    after: Option<u64>,
+}
+
+pub(super) fn scan<'a>(dir: &'a Path, job: &'a JobId, job_hash: u64, log_id: u64) -> Result<Scan<'a>, LogError> {
+    let mut scan = Scan {
+        dir,
+        job,
+        job_hash,
+        log_id,
+        log_ids: Vec::new(),
+        last: 0,
+        segments: Vec::new(),
+        books: Books::default(),
+        next_seq: 1,
+        report: Recovered::default(),
+    };
+    let (names, unfinished) = list(dir, &mut scan.report)?;
     // Nothing is changed before every segment is known to be ours.
     let mut files = Vec::with_capacity(names.len());
-    for (first, path) in names {
+    for (named, path) in names {
         let header = check_owner(&path, job_hash)?;
-        files.push((first, path, header));
+        files.push(Candidate { path, named, header });
     }
-    let newest = files.len().saturating_sub(1);
-    for (i, (first, path, header)) in files.into_iter().enumerate() {
-        scan.segment(first, path, header, i == newest)?;
+    for path in unfinished {
+        salvage::remove(&path)?;
     }
-    let report = &mut scan.report;
-    report.ends = scan.books.ends();
-    report.cuts = scan.books.cuts();
-    report.parts = scan.books.parts();
-    report.uncut = scan.books.uncut().map(|(first, last)| SeqRange { first, last });
+    // A file under a wrong name has its place where its numbers belong, behind the one with the right name.
+    files.sort_by_key(|file| (file.first(), file.is_misnamed(), file.named));
+    let mut files = files.into_iter().peekable();
+    while let Some(file) = files.next() {
+        scan.segment(file, files.peek().map(Candidate::as_next))?;
+    }
+    scan.report.lost = scan.report.damaged.iter().map(|damage| damage.lost).sum::<u64>()
+        + scan.report.missing.iter().map(|missing| missing.up_to - missing.after).sum::<u64>();
     Ok(scan)
 }
 
-impl Scan {
-    fn segment(&mut self, first: u64, path: PathBuf, header: HeaderRead, newest: bool) -> Result<(), LogError> {
-        let bytes = fs::read(&path).map_err(LogError::io("read", &path))?;
-        let header = match header {
-            HeaderRead::Good(header) if header.first_seq == first => header,
-            HeaderRead::Short if newest => {
-                self.skip(first.saturating_sub(1), bytes.len());
-                fs::remove_file(&path).map_err(LogError::io("remove", &path))?;
-                self.report.torn = Some(TornTail { file: path, bytes: bytes.len() as u64 });
-                return Ok(());
+impl Candidate {
+    fn good(&self) -> Option<Header> {
+        match self.header {
+            HeaderRead::Good(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    fn first(&self) -> u64 {
+        self.good().map_or(self.named, |header| header.first_seq)
+    }
+
+    fn is_misnamed(&self) -> bool {
+        self.first() != self.named
+    }
+
+    fn as_next(&self) -> Next {
+        Next { first: self.first(), after: self.good().map(|header| header.after_seq) }
+    }
+}
+
+impl Scan<'_> {
+    fn segment(&mut self, file: Candidate, next: Option<Next>) -> Result<(), LogError> {
+        if let Some(header) = file.good() {
+            if header.after_seq > self.last && !self.segments.is_empty() {
+                self.report.missing.push(Missing { after: self.last, up_to: header.after_seq });
+            }
+            self.log_ids.push(header.log_id);
+        }
+        let mut window = Window::open(&file.path)?;
+        let start = if file.good().is_some() { HEADER_BYTES as u64 } else { 0 };
+        let survey = Survey::of(&mut window, start, file.first(), self.last)?;
+        let whole = file.good().is_some() && !file.is_misnamed() && file.first() > self.last && survey.hole.is_none();
+        let path = match survey.tail {
+            Tail::Clean if whole => Some(file.path),
+            // Every frame before it is followed by a segment: what does not read was whole once.
+            Tail::Torn { .. } if whole && next.is_some() && survey.rest == window.len() => Some(file.path),
+            Tail::Torn { offset, .. } if whole && next.is_none() => {
+                salvage::truncate(&file.path, offset)?;
+                self.torn(&file.path, window.len() - offset);
+                Some(file.path)
+            }
+            _ if next.is_none() && file.header == HeaderRead::Short => {
+                let path = self.replace(&file, None, &survey, &mut window)?.0;
+                self.torn(&file.path, window.len());
+                path
             }
             _ => {
-                self.skip(first.saturating_sub(1), bytes.len());
-                self.set_aside(&path, 0, bytes.len())?;
-                return fs::remove_file(&path).map_err(LogError::io("remove", &path));
+                let copy = salvage::set_aside(&file.path)?;
+                let (path, lost, used) = self.replace(&file, next, &survey, &mut window)?;
+                let offset = if start == 0 || file.is_misnamed() { 0 } else { survey.hole.unwrap_or(survey.rest) };
+                let bytes = salvage::unused(window.len(), used, start > 0);
+                if !self.report.set_aside.contains(&copy) {
+                    self.report.set_aside.push(copy.clone());
+                }
+                self.report.damaged.push(Damage { file: file.path, offset, bytes, lost, set_aside: copy });
+                path
             }
         };
-        if let Some(previous) = self.segments.last()
-            && header.after_seq > previous.last
-        {
-            self.report.missing.push(Missing { after: previous.last, up_to: header.after_seq });
+        if let Some(path) = path {
+            self.load(path)?;
         }
-        self.log_id = Some(header.log_id);
-        let mut segment = Segment::new(path, first);
-        let (good, tail) = self.groups(&mut segment, &bytes);
-        segment.bytes = good as u64;
-        self.skip(segment.last, bytes.len() - good);
-        match tail {
-            Tail::Clean => {}
-            Tail::Torn if newest => {
-                truncate(&segment.path, good)?;
-                self.report.torn = Some(TornTail { file: segment.path.clone(), bytes: (bytes.len() - good) as u64 });
+        Ok(())
+    }
+
+    fn torn(&mut self, file: &Path, bytes: u64) {
+        // Numbers in bytes that were not read may have been used.
+        self.next_seq = self.next_seq.max(self.last + 1) + bytes / FRAME_BYTES as u64;
+        self.report.torn = Some(TornTail { file: file.to_owned(), bytes });
+    }
+
+    /// Writes a good segment in the place of a damaged one, if there is anything to keep. Gives its path, how many
+    /// numbers are gone and how many bytes were used.
+    fn replace(
+        &self,
+        file: &Candidate,
+        next: Option<Next>,
+        survey: &Survey,
+        window: &mut Window,
+    ) -> Result<(Option<PathBuf>, u64, u64), LogError> {
+        let begins = survey.runs.first().map_or(u64::MAX, |run| run.first);
+        let first_seq = file.first().max(self.last + 1).min(begins);
+        let (after_seq, log_id) = file.good().map_or((self.last, self.log_id), |header| (header.after_seq, header.log_id));
+        let header = Header { first_seq, after_seq: after_seq.min(first_seq - 1), job_hash: self.job_hash, log_id };
+        let keep = match survey.tail {
+            Tail::Torn { last, .. } if next.is_none() => Some(last),
+            _ => None,
+        };
+        let plan = Plan { header, runs: &survey.runs, keep: keep.unwrap_or(u64::MAX) };
+        let mut new = Rewrite::begin(self.dir, &plan, window)?;
+        let last = new.last;
+        let unread = (window.len().saturating_sub(survey.rest) / FRAME_BYTES as u64).max(survey.known);
+        match (next, keep) {
+            // It never got as far as holding anything.
+            (None, _) if file.header == HeaderRead::Short => {}
+            // What was cut off never happened, but what was lost before it did.
+            (None, Some(keep)) => new.gap(keep)?,
+            // The gap also ends a group whose end is gone, and keeps numbers that may have been used from coming back.
+            (None, None) => new.reserve(last + unread.max(1), survey.known)?,
+            (Some(Next { after: Some(after), .. }), _) => new.gap(after)?,
+            (Some(Next { first, after: None }), _) => {
+                let up_to = (last + unread).min(first.saturating_sub(1));
+                new.reserve(up_to, survey.known.min(up_to.saturating_sub(last)))?;
             }
-            Tail::Torn | Tail::Damaged => {
-                self.set_aside(&segment.path, good, bytes.len() - good)?;
-                truncate(&segment.path, good)?;
+        }
+        let (lost, used) = (new.lost, new.used);
+        if new.is_empty() && next.is_some() {
+            new.discard(&file.path)?;
+            return Ok((None, lost, used));
+        }
+        let path = self.dir.join(file_name(first_seq));
+        new.finish(&file.path, &path)?;
+        Ok((Some(path), lost, used))
+    }
+
+    /// Notes every frame of a good segment.
+    fn load(&mut self, path: PathBuf) -> Result<(), LogError> {
+        let mut window = Window::open(&path)?;
+        let HeaderRead::Good(header) = Header::decode(window.bytes(0, HEADER_BYTES)?) else {
+            return Err(LogError::Damaged { file: path, offset: 0 });
+        };
+        let mut segment = Segment::new(path, header.first_seq);
+        let mut at = HEADER_BYTES as u64;
+        while at < window.len() {
+            let Some(found) = window.decode(at, segment.next_limits())?.filter(|found| found.seq == segment.last + 1) else {
+                return Err(LogError::Damaged { file: segment.path, offset: at });
+            };
+            if let Frame::Delivered { id, last } = found.frame
+                && let Some(cut) = self.lost_cut(id, last)
+            {
+                self.books.note(found.seq, &Frame::Cut(cut));
             }
+            segment.note(found.seq, at, &found.frame);
+            self.books.note(found.seq, &found.frame);
+            at += found.size as u64;
         }
-        if segment.last < segment.first {
-            // Its name is that of the segment that will follow.
-            return fs::remove_file(&segment.path).map_err(LogError::io("remove", &segment.path));
-        }
+        segment.bytes = at;
+        self.last = segment.last;
+        // A segment without frames keeps its name: the next one needs another.
+        self.next_seq = self.next_seq.max(self.last.max(segment.first) + 1);
         self.segments.push(segment);
         Ok(())
     }
 
-    /// Notes every whole group; gives the end of the last one and what follows it.
-    fn groups(&mut self, segment: &mut Segment, bytes: &[u8]) -> (usize, Tail) {
-        let mut good = HEADER_BYTES;
-        let mut at = good;
-        let mut expected = segment.first;
-        let mut group = Vec::new();
-        while let Some(frame) = frame::decode(bytes.get(at..).unwrap_or_default()).filter(|f| f.seq == expected) {
-            let (size, last) = (frame.size, frame.last_of_group);
-            group.push((at as u64, frame));
-            at += size;
-            expected += 1;
-            if last {
-                good = at;
-                for (offset, frame) in group.drain(..) {
-                    segment.note(frame.seq, offset, &frame.frame);
-                    self.books.note(frame.seq, &frame.frame);
-                }
-            }
+    /// The cut of a delivered batch when damage took the cut and left the delivery: its first number gives the id.
+    fn lost_cut(&self, id: BatchId, last: u64) -> Option<Cut> {
+        if self.books.find(id).is_some() {
+            return None;
         }
-        let rest = bytes.get(at..).unwrap_or_default();
-        let tail = if good == bytes.len() {
-            Tail::Clean
-        } else if looks_damaged(rest, expected) {
-            Tail::Damaged
-        } else {
-            Tail::Torn
-        };
-        (good, tail)
+        let is_it = |first: &u64| self.log_ids.iter().any(|log_id| BatchId::of(self.job, *log_id, *first) == id);
+        let first = self.books.uncut_back_from(last).take(LARGEST_BATCH).find(is_it)?;
+        Some(Cut { id, range: SeqRange { first, last } })
     }
-
-    /// Numbers in bytes that cannot be read may have been used: no batch id may repeat, so none is given again.
-    fn skip(&mut self, last: u64, unread: usize) {
-        let unread = (unread / FRAME_BYTES) as u64;
-        self.next_seq = self.next_seq.max(last + unread + 1);
-    }
-
-    fn set_aside(&mut self, path: &Path, offset: usize, bytes: usize) -> Result<(), LogError> {
-        let copy = free_name(path);
-        let unfinished = copy.with_extension("copying");
-        fs::copy(path, &unfinished).map_err(LogError::io("copy to", &unfinished))?;
-        File::open(&unfinished)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| fs::rename(&unfinished, &copy))
-            .map_err(LogError::io("write", &copy))?;
-        self.report.set_aside.push(copy.clone());
-        self.report.damaged.push(Damage { file: path.to_owned(), offset: offset as u64, bytes: bytes as u64, set_aside: copy });
-        Ok(())
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tail {
-    Clean,
-    Torn,
-    Damaged,
-}
-
-/// A crash leaves an unfinished frame or rubbish with nothing after it. A complete frame that does not check, or a
-/// good frame further on, is something else.
-fn looks_damaged(rest: &[u8], expected: u64) -> bool {
-    let complete = Head::decode(rest).is_some_and(|head| head.seq == expected && head.frame_bytes() <= rest.len());
-    let later = expected..=expected + (rest.len() / FRAME_BYTES) as u64 + 1;
-    complete
-        || (0..rest.len()).any(|at| {
-            let here = rest.get(at..).unwrap_or_default();
-            Head::decode(here).is_some_and(|head| later.contains(&head.seq)) && frame::decode(here).is_some()
-        })
 }
 
 fn check_owner(path: &Path, job_hash: u64) -> Result<HeaderRead, LogError> {
@@ -227,38 +313,24 @@ fn check_owner(path: &Path, job_hash: u64) -> Result<HeaderRead, LogError> {
     }
 }
 
-fn list(dir: &Path, report: &mut Recovered) -> Result<Vec<(u64, PathBuf)>, LogError> {
-    let mut segments = Vec::new();
+type Segments = Vec<(u64, PathBuf)>;
+
+/// Segments, and files whose writing was interrupted.
+fn list(dir: &Path, report: &mut Recovered) -> Result<(Segments, Vec<PathBuf>), LogError> {
+    let (mut segments, mut unfinished) = (Vec::new(), Vec::new());
     for file in fs::read_dir(dir).map_err(LogError::io("list", dir))? {
         let file = file.map_err(LogError::io("list", dir))?;
         let name = file.file_name();
         let name = name.to_string_lossy();
         if let Some(first) = first_of_name(&name) {
             segments.push((first, file.path()));
-        } else if name.ends_with(".damaged") {
+        } else if name.starts_with("seg-") && name.ends_with(UNFINISHED) {
+            unfinished.push(file.path());
+        } else if name.ends_with(DAMAGED) {
             report.set_aside.push(file.path());
         }
     }
     segments.sort_unstable();
     report.set_aside.sort_unstable();
-    Ok(segments)
-}
-
-fn truncate(path: &Path, bytes: usize) -> Result<(), LogError> {
-    File::options()
-        .write(true)
-        .open(path)
-        .and_then(|file| file.set_len(bytes as u64).and_then(|()| file.sync_all()))
-        .map_err(LogError::io("truncate", path))
-}
-
-fn free_name(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut copy = path.with_file_name(format!("{name}.damaged"));
-    let mut n = 1;
-    while copy.exists() {
-        n += 1;
-        copy = path.with_file_name(format!("{name}.{n}.damaged"));
-    }
-    copy
+    Ok((segments, unfinished))
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::entry::Entry;
 use super::error::LogError;
-use super::frame::{Frame, HEADER_BYTES, Header};
+use super::frame::{Frame, HEADER_BYTES, Header, MAX_FIRST};
+use super::survey::Limits;
 
 /// Frames between two noted offsets lie at most this far apart, or are a single one.
 const MARK_EVERY: u64 = 128 * 1024;
@@ -51,7 +52,7 @@ impl Segment {
     }
 
     pub(super) fn note(&mut self, seq: u64, offset: u64, frame: &Frame<'_>) {
-        self.last = seq;
+        self.last = frame.through(seq);
         match frame {
             Frame::Entry(Entry::End(_)) => self.last_end = seq,
             Frame::Entry(_) => self.last_record = seq,
@@ -60,6 +61,11 @@ impl Segment {
         if self.marks.last().is_none_or(|(_, at)| offset - at >= MARK_EVERY) {
             self.marks.push((seq, offset));
         }
+    }
+
+    /// What the number of the next frame is believed to be.
+    pub(super) const fn next_limits(&self) -> Limits {
+        Limits::after(self.last)
     }
 
     /// An offset from which reading reaches the number.
@@ -81,5 +87,6 @@ pub(super) fn file_name(first_seq: u64) -> String {
 /// The first number in a segment's name; none for any other file.
 pub(super) fn first_of_name(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("seg-")?.strip_suffix(".log")?;
-    (digits.len() == 20).then(|| digits.parse().ok()).flatten()
+    let first = (digits.len() == 20).then(|| digits.parse().ok()).flatten()?;
+    (1..=MAX_FIRST).contains(&first).then_some(first)
 }
