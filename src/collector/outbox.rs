@@ -281,12 +281,13 @@ impl Outbox {
             return Ok(batch);
         }
         let mut numbers = (None, None);
-        for entry in log.read(range)? {
+        let mut reader = log.read(range)?;
+        for entry in &mut reader {
             let (seq, _) = entry?;
             numbers = (numbers.0.or(Some(seq)), Some(seq));
         }
-        let gap = self.missing.iter().any(|missing| missing.after < range.last && missing.up_to >= range.first);
-        if gap || numbers != (Some(range.first), Some(range.last)) {
+        let missing = self.missing.iter().any(|missing| missing.after < range.last && missing.up_to >= range.first);
+        if missing || reader.has_gap() || numbers != (Some(range.first), Some(range.last)) {
             let left = u32::try_from(batch.counts.total() + batch.counts.stats).unwrap_or(u32::MAX);
             parcel.done.clear();
             parcel.id = BatchId::of_part(parcel.cut.id, u32::MAX, left);
@@ -338,12 +339,21 @@ mod tests {
 
     #[test]
     fn a_batch_in_pieces_goes_on_only_where_all_its_records_are_there() {
-        for lost in [None, Some(0), Some(1)] {
+        let flip = |file: &std::path::Path| {
+            let mut bytes = std::fs::read(file).unwrap();
+            // In the text of the second of three records.
+            bytes[48 + 31 + 15] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+        };
+        let remove = |file: &std::path::Path| std::fs::remove_file(file).unwrap();
+        let harms: [(usize, Option<&dyn Fn(&std::path::Path)>); 4] =
+            [(0, None), (0, Some(&remove)), (1, Some(&remove)), (1, Some(&flip))];
+        for (n, (segment, harm)) in harms.into_iter().enumerate() {
             let dir = TempDir::new().unwrap();
             let (cut, part) = in_pieces(&dir);
             assert!(segments(&dir).len() >= 3);
-            if let Some(lost) = lost {
-                std::fs::remove_file(&segments(&dir)[lost]).unwrap();
+            if let Some(harm) = harm {
+                harm(&segments(&dir)[segment]);
             }
             let courier = Tap::<Order>::new("courier", 4);
             let mut ids = Vec::new();
@@ -353,10 +363,10 @@ mod tests {
                 let mut outbox = Outbox::new(JobId::from(7), &recovered);
                 outbox.offer(&mut log, &courier.link()).unwrap();
                 let (Order::Cut { batch, done }, _) = courier.take().unwrap();
-                let whole = lost.is_none();
-                assert_eq!((batch.id == cut.id, done.first() == Some(&part)), (whole, whole), "{lost:?}");
+                let whole = harm.is_none();
+                assert_eq!((batch.id == cut.id, done.first() == Some(&part)), (whole, whole), "harm {n}");
                 assert_eq!((batch.counts.items == 9, done.len()), (whole, usize::from(whole) * recovered.parts.len()));
-                assert_eq!(recovered.parts.len(), if whole { 1 + ids.len() } else { 1 }, "{lost:?}");
+                assert_eq!(recovered.parts.len(), if whole { 1 + ids.len() } else { 1 }, "harm {n}");
                 ids.push(batch.id);
                 outbox.part(Part { batch: batch.id, first: 1, last: 1, fate: Fate::Delivered });
                 outbox.journal(&mut log).unwrap();

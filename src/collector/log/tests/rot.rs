@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use proptest::prelude::*;
 use prop::sample::Index;
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::salvage::frames;

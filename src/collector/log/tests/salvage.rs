@@ -64,13 +64,8 @@ fn damage_costs_the_frame_it_hits_and_nothing_behind_it() {
     let (mut log, recovered) = open_twice(dir.path());
     assert_eq!(numbers(&mut log), [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]);
     let set_aside = dir.path().join("seg-00000000000000000001.log.damaged");
-    let damage = Damage {
-        file,
-        offset: frames[4].start as u64,
-        bytes: frames[4].len() as u64,
-        lost: 1,
-        set_aside: set_aside.clone(),
-    };
+    let damage =
+        Damage { file, offset: frames[4].start as u64, bytes: frames[4].len() as u64, lost: 1, set_aside: set_aside.clone() };
     assert_eq!((recovered.damaged, recovered.lost), (vec![damage], 1));
     assert_eq!(recovered.set_aside, std::slice::from_ref(&set_aside));
     assert_eq!(fs::read(set_aside).unwrap(), bytes);
@@ -374,7 +369,8 @@ fn an_opening_that_dies_at_any_step_is_repeated_with_the_same_result() {
     };
     let look = |dir: &Path| {
         let (mut log, recovered) = small(dir);
-        let files: Vec<_> = segments(dir).iter().map(|path| (path.file_name().unwrap().to_owned(), fs::read(path).unwrap())).collect();
+        let files: Vec<_> =
+            segments(dir).iter().map(|path| (path.file_name().unwrap().to_owned(), fs::read(path).unwrap())).collect();
         let mut names: Vec<_> = fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name()).collect();
         names.sort();
         (all(&mut log), recovered.uncut, files, names)
