@@ -309,11 +309,16 @@ impl Outbox {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+    use std::path::{Path, PathBuf};
+
     use tempfile::TempDir;
 
     use super::*;
     use crate::actor::Tap;
     use crate::collector::log::{Entry, LogOptions, SeqRange};
+
+    /// What is done to a segment.
+    type Harm<'a> = Option<&'a dyn Fn(&Path)>;
 
     /// A log with one batch of nine items in several segments, of which the first was delivered alone.
     fn in_pieces(dir: &TempDir) -> (Cut, Part) {
@@ -330,7 +335,7 @@ mod tests {
         (cut, part)
     }
 
-    fn segments(dir: &TempDir) -> Vec<std::path::PathBuf> {
+    fn segments(dir: &TempDir) -> Vec<PathBuf> {
         let files = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "log")).collect();
         files.sort();
@@ -339,15 +344,14 @@ mod tests {
 
     #[test]
     fn a_batch_in_pieces_goes_on_only_where_all_its_records_are_there() {
-        let flip = |file: &std::path::Path| {
+        let flip = |file: &Path| {
             let mut bytes = std::fs::read(file).unwrap();
             // In the text of the second of three records.
             bytes[48 + 31 + 15] ^= 1;
             std::fs::write(file, bytes).unwrap();
         };
-        let remove = |file: &std::path::Path| std::fs::remove_file(file).unwrap();
-        let harms: [(usize, Option<&dyn Fn(&std::path::Path)>); 4] =
-            [(0, None), (0, Some(&remove)), (1, Some(&remove)), (1, Some(&flip))];
+        let remove = |file: &Path| std::fs::remove_file(file).unwrap();
+        let harms: [(usize, Harm<'_>); 4] = [(0, None), (0, Some(&remove)), (1, Some(&remove)), (1, Some(&flip))];
         for (n, (segment, harm)) in harms.into_iter().enumerate() {
             let dir = TempDir::new().unwrap();
             let (cut, part) = in_pieces(&dir);
