@@ -25,19 +25,12 @@ pub struct LogReader {
     spans: VecDeque<Span>,
     file: Option<BufReader<File>>,
     buffer: Vec<u8>,
-    gap: bool,
     done: bool,
 }
 
 impl LogReader {
     pub(super) fn new(range: SeqRange, spans: VecDeque<Span>) -> Self {
-        Self { range, spans, file: None, buffer: Vec::new(), gap: false, done: false }
-    }
-
-    /// Whether numbers of what was read so far are gone to damage. Those of a missing segment are not among them.
-    #[must_use]
-    pub const fn has_gap(&self) -> bool {
-        self.gap
+        Self { range, spans, file: None, buffer: Vec::new(), done: false }
     }
 
     fn advance(&mut self) -> Result<Option<(u64, Entry<'static>)>, LogError> {
@@ -80,10 +73,8 @@ impl LogReader {
             file.read_exact(tail).map_err(LogError::io("read", &span.path))?;
             let decoded = frame::decode(&self.buffer).ok_or_else(damaged)?;
             span.offset += size;
-            match decoded.frame {
-                Frame::Entry(entry) => return Ok(Some((decoded.seq, entry.into_owned()))),
-                Frame::Gap { .. } => self.gap = true,
-                _ => {}
+            if let Frame::Entry(entry) = decoded.frame {
+                return Ok(Some((decoded.seq, entry.into_owned())));
             }
         }
         Ok(None)
