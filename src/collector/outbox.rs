@@ -154,7 +154,7 @@ impl Outbox {
     /// Offers what is synced, as long as the courier has room.
     pub(super) fn offer(&mut self, log: &mut RecordLog, courier: &Link<Order>) -> Result<(), LogError> {
         while self.synced > 0 && self.stopped.is_none() && (courier.free() > 0 || courier.is_closed()) {
-            let Some(Waiting { mut parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
+            let Some(Waiting { parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
             self.synced -= 1;
             self.journaled -= 1;
             self.kept_bytes -= batch.as_ref().map_or(0, |batch| batch.body.len() as u64).min(self.kept_bytes);
@@ -175,10 +175,10 @@ impl Outbox {
                 }
             };
             if batch.is_empty() {
-                self.unmarked.push_back(settled.id);
+                self.unmarked.push_back(parcel.cut.id);
                 continue;
             }
-            parcel.counts = Some(batch.counts);
+            let parcel = Parcel { counts: Some(batch.counts), ..parcel };
             let order = Order::Cut { batch, done: parcel.done.clone() };
             // Before the offer: a panic must not lose what the courier has.
             self.in_flight.push_back(parcel);
