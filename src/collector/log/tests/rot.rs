@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use proptest::prelude::*;
 use prop::sample::Index;
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::salvage::frames;
@@ -186,7 +186,7 @@ fn readable(log: &mut RecordLog, recovered: &Recovered) -> Vec<(u64, Entry<'stat
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 20_000 } else { 192 }
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 4_000 } else { 96 }
 }
 
 proptest! {
@@ -267,7 +267,8 @@ proptest! {
         prop_assert!(again.damaged.is_empty() && again.torn.is_none(), "{:?}", again);
         prop_assert_eq!(&readable(&mut log, &again), &read);
         prop_assert_eq!((&again.cuts, &again.parts, &again.ends), (&recovered.cuts, &recovered.parts, &recovered.ends));
-        prop_assert_eq!((&again.missing, &again.set_aside), (&recovered.missing, &recovered.set_aside));
+        prop_assert!(again.missing.is_empty() && again.lost == 0, "{:?}", again);
+        prop_assert_eq!(&again.set_aside, &recovered.set_aside);
         let next = log.append_group(&[item(0)]).unwrap().first;
         prop_assert!(intact.last().is_none_or(|newest| next > *newest || torn.is_some()));
         prop_assert!(shrunk || recovered.torn.is_some() || next > *numbers.last().unwrap_or(&0), "a number comes again");
