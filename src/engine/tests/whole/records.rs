@@ -21,6 +21,9 @@ use crate::web::canonical::wire_fingerprint;
 /// The page whose callback asks for everything else.
 const ROOT: &str = "http://a.test/";
 
+/// How a test stops a job.
+type Press = fn(&Desk);
+
 fn a(path: &str) -> String {
     format!("{ROOT}{path}")
 }
@@ -181,7 +184,7 @@ fn a_collector_that_panics_keeps_each_record_once() {
 
 #[test]
 fn an_attempt_that_a_stop_cuts_off_leaves_a_record_and_one_that_was_not_sent_leaves_none() {
-    let cut = |press: fn(&Desk)| {
+    let cut = |press: Press| {
         let paths = ["hangs", "slow", "moved", "busy late", "moved late"];
         Stand::new()
             .start(paths.iter().map(|path| follow(&a(path))).chain([follow("http://b.test/waits")]))
@@ -196,7 +199,7 @@ fn an_attempt_that_a_stop_cuts_off_leaves_a_record_and_one_that_was_not_sent_lea
                 press(&desk);
             })
     };
-    let table: [(fn(&Desk), [&str; 5]); 2] = [
+    let table: [(Press, [&str; 5]); 2] = [
         (
             Desk::stop,
             [
@@ -229,7 +232,7 @@ fn an_attempt_that_a_stop_cuts_off_leaves_a_record_and_one_that_was_not_sent_lea
 
 #[test]
 fn whatever_state_a_stop_finds_requests_in_each_attempt_has_its_record() {
-    for (name, press) in [("stop", Desk::stop as fn(&Desk)), ("kill", Desk::kill)] {
+    for (name, press) in [("stop", Desk::stop as Press), ("kill", Desk::kill)] {
         for (state, stand) in shutdown::states() {
             let (done, _) = shutdown::stopped(stand.with(|s| s.apcloudy_request_records = RequestRecords::All), SECOND, press);
             done.assert_sound();
