@@ -1,4 +1,5 @@
 //! A batch to deliver, for the tests of sinks.
+#![allow(clippy::expect_used)]
 
 use std::sync::Arc;
 

@@ -149,7 +149,7 @@ impl RecordLog {
         self.mark(&Frame::Cut(*cut))
     }
 
-    /// Notes that the sink has a batch, or that it was put into quarantine.
+    /// Notes that the sink has a batch, or that what it refused was put aside.
     ///
     /// # Errors
     /// [`LogError::UnknownBatch`] when it is not waiting; else as [`append_group`](Self::append_group).
