@@ -80,11 +80,18 @@ impl Header {
 pub(super) enum Frame<'a> {
     Entry(Entry<'a>),
     Cut(Cut),
-    Delivered { id: BatchId, last: u64 },
-    Settled { up_to: u64 },
+    Delivered {
+        id: BatchId,
+        last: u64,
+    },
+    Settled {
+        up_to: u64,
+    },
     Part(Part),
     /// The numbers from this frame's up to the given one are gone, or were never used.
-    Gap { up_to: u64 },
+    Gap {
+        up_to: u64,
+    },
 }
 
 impl Frame<'_> {

@@ -240,7 +240,11 @@ impl Scan<'_> {
             // It never got as far as holding anything.
             (None, _) if file.header == HeaderRead::Short => {}
             // What was cut off never happened, but what was lost before it did.
-            (None, Some(keep)) => new.gap(keep)?,
+            (None, Some(keep)) => {
+                new.gap(keep)?;
+                let cut_off = survey.runs.last().map_or(0, |run| run.last.saturating_sub(new.last));
+                new.reserve(new.last + cut_off + unread.max(1), 0)?;
+            }
             // The gap also ends a group whose end is gone, and keeps numbers that may have been used from coming back.
             (None, None) => new.reserve(last + unread.max(1), survey.known)?,
             (Some(Next { after: Some(after), .. }), _) => new.gap(after)?,

@@ -364,6 +364,56 @@ fn a_failed_write_stops_appending_until_a_flush_succeeds() {
 }
 
 #[test]
+fn a_part_waits_for_a_stalled_log_like_everything_else() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = open(dir.path());
+    log.append_group(&[item(1), item(2)]).unwrap();
+    log.cut(&cut(1, 2)).unwrap();
+    log.flush_writes().unwrap();
+    let parts = [0, 1].map(|place| Part { batch: cut(1, 2).id, first: place, last: place, fate: Fate::Delivered });
+    log.part(&parts[0]).unwrap();
+    log.break_file_for_test(true);
+    assert!(matches!(log.flush_writes(), Err(LogError::Io { what: "write", .. })));
+    assert!(matches!(log.part(&parts[1]), Err(LogError::Stalled { .. })));
+    log.break_file_for_test(false);
+    log.flush_writes().unwrap();
+    log.part(&parts[1]).unwrap();
+    log.flush_writes().unwrap();
+    drop(log);
+    assert_eq!(open(dir.path()).1.parts, parts);
+}
+
+#[test]
+fn the_parts_of_a_waiting_batch_outlive_the_segments_before_them() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    for n in 1..=9 {
+        log.append_group(&[item(n)]).unwrap();
+    }
+    log.cut(&cut(1, 8)).unwrap();
+    log.cut(&cut(9, 9)).unwrap();
+    let parts: Vec<_> = (0..20)
+        .map(|n| Part { batch: if n % 2 == 0 { cut(9, 9).id } else { cut(1, 8).id }, first: n, last: n, fate: Fate::Rejected })
+        .collect();
+    for part in &parts {
+        log.part(part).unwrap();
+    }
+    log.delivered(cut(1, 8).id).unwrap();
+    log.flush_writes().unwrap();
+    let count = segments(dir.path()).len();
+    assert!(log.delete_delivered().unwrap() > 0);
+    assert!(segments(dir.path()).len() < count);
+    drop(log);
+    let (mut log, recovered) = small(dir.path());
+    let of_the_waiting: Vec<_> = parts.into_iter().filter(|part| part.batch == cut(9, 9).id).collect();
+    assert_eq!((recovered.cuts, recovered.parts), (vec![cut(9, 9)], of_the_waiting));
+    log.delivered(cut(9, 9).id).unwrap();
+    log.flush_writes().unwrap();
+    log.delete_delivered().unwrap();
+    assert_eq!(segments(dir.path()).len(), 1, "parts of a delivered batch keep nothing");
+}
+
+#[test]
 fn a_sync_is_needed_only_when_something_was_appended_since_the_last() {
     let dir = TempDir::new().unwrap();
     let (mut log, _) = open(dir.path());

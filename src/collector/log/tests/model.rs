@@ -12,6 +12,7 @@ enum Step {
     Append { items: u8 },
     Cut { share: u8 },
     Deliver { which: prop::sample::Index },
+    Part { which: prop::sample::Index, place: u8 },
     Settle { which: prop::sample::Index },
     Delete,
     Restart,
@@ -22,6 +23,7 @@ struct Model {
     /// Records the sink does not have.
     records: BTreeMap<u64, Entry<'static>>,
     cuts: Vec<Cut>,
+    parts: Vec<Part>,
     cut_up_to: u64,
     ends: BTreeSet<u64>,
     unsettled: BTreeSet<u64>,
@@ -41,6 +43,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         4 => (0..4u8).prop_map(|items| Step::Append { items }),
         3 => (0..=255u8).prop_map(|share| Step::Cut { share }),
         3 => any::<prop::sample::Index>().prop_map(|which| Step::Deliver { which }),
+        2 => (any::<prop::sample::Index>(), any::<u8>()).prop_map(|(which, place)| Step::Part { which, place }),
         3 => any::<prop::sample::Index>().prop_map(|which| Step::Settle { which }),
         2 => Just(Step::Delete),
         1 => Just(Step::Restart),
@@ -74,6 +77,17 @@ fn step(log: &mut RecordLog, model: &mut Model, step: &Step) {
             let cut = model.cuts.remove(which.index(model.cuts.len()));
             log.delivered(cut.id).unwrap();
             model.records.retain(|seq, _| !cut.range.contains(*seq));
+            model.parts.retain(|part| part.batch != cut.id);
+        }
+        Step::Part { which, place } => {
+            if model.cuts.is_empty() {
+                return;
+            }
+            let (batch, place) = (model.cuts[which.index(model.cuts.len())].id, u32::from(*place));
+            let fate = if place % 2 == 0 { Fate::Delivered } else { Fate::Rejected };
+            let part = Part { batch, first: place, last: place + 1, fate };
+            log.part(&part).unwrap();
+            model.parts.push(part);
         }
         Step::Settle { which } => {
             let open: Vec<_> = model.unsettled.iter().copied().collect();
@@ -129,6 +143,8 @@ proptest! {
                 let mut cuts = model.cuts.clone();
                 cuts.sort_by_key(|cut| cut.range.first);
                 prop_assert_eq!(&recovered.cuts, &cuts);
+                let parts: Vec<_> = cuts.iter().flat_map(|cut| model.parts.iter().filter(|part| part.batch == cut.id)).collect();
+                prop_assert_eq!(recovered.parts.iter().collect::<Vec<_>>(), parts);
                 prop_assert_eq!(recovered.uncut, model.uncut());
                 let ends: BTreeSet<_> = recovered.ends.iter().map(|(seq, _)| *seq).collect();
                 prop_assert!(ends.is_superset(&model.unsettled) && ends.is_subset(&model.ends));

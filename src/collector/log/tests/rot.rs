@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use proptest::prelude::*;
 use prop::sample::Index;
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::salvage::frames;
@@ -186,7 +186,7 @@ fn readable(log: &mut RecordLog, recovered: &Recovered) -> Vec<(u64, Entry<'stat
 }
 
 fn cases() -> u32 {
-    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 20_000 } else { 192 }
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 4_000 } else { 96 }
 }
 
 proptest! {
