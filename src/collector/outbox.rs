@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::batch::{Batch, Counts, CutBatch};
-use super::log::{BatchId, Cut, Fate, LogError, Missing, Part, RecordLog, Recovered};
+use super::log::{BatchId, Cut, Fate, LogError, Part, RecordLog, Recovered};
 use crate::actor::{Link, Refused};
 use crate::apcloudy::JobId;
 use crate::courier::message::{How, Order, Settled};
@@ -29,8 +29,6 @@ pub(super) enum Origin {
 #[derive(Debug)]
 struct Parcel {
     cut: Cut,
-    /// What it is sent under: the cut's id, but for a batch in pieces whose records are not all there any more.
-    id: BatchId,
     /// Unknown for a batch of an earlier run until it is read.
     counts: Option<Counts>,
     origin: Origin,
@@ -67,8 +65,6 @@ pub(super) struct Totals {
 #[derive(Debug)]
 pub(super) struct Outbox {
     job: JobId,
-    /// Numbers that the record log has lost.
-    missing: Vec<Missing>,
     waiting: VecDeque<Waiting>,
     /// How many of them, from the first on, are journaled.
     journaled: usize,
@@ -92,12 +88,11 @@ impl Outbox {
     pub(super) fn new(job: JobId, recovered: &Recovered) -> Self {
         let waiting = recovered.cuts.iter().map(|cut| {
             let done = recovered.parts.iter().filter(|part| part.batch == cut.id).copied().collect();
-            Waiting { parcel: Parcel { cut: *cut, id: cut.id, counts: None, origin: Origin::Earlier, done }, batch: None }
+            Waiting { parcel: Parcel { cut: *cut, counts: None, origin: Origin::Earlier, done }, batch: None }
         });
         let waiting: VecDeque<_> = waiting.collect();
         Self {
             job,
-            missing: recovered.missing.clone(),
             journaled: waiting.len(),
             synced: waiting.len(),
             waiting,
@@ -113,7 +108,7 @@ impl Outbox {
 
     /// Takes a batch that was just cut.
     pub(super) fn push(&mut self, cut: CutBatch, origin: Origin) {
-        let parcel = Parcel { cut: cut.cut, id: cut.cut.id, counts: Some(cut.counts), origin, done: Vec::new() };
+        let parcel = Parcel { cut: cut.cut, counts: Some(cut.counts), origin, done: Vec::new() };
         let batch = if self.kept_bytes < KEPT_BYTES && self.stopped.is_none() { cut.into_batch(&self.job) } else { None };
         self.kept_bytes += batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
         self.waiting.push_back(Waiting { parcel, batch: batch.map(Arc::new) });
@@ -160,13 +155,13 @@ impl Outbox {
     /// Offers what is synced, as long as the courier has room.
     pub(super) fn offer(&mut self, log: &mut RecordLog, courier: &Link<Order>) -> Result<(), LogError> {
         while self.synced > 0 && self.stopped.is_none() && (courier.free() > 0 || courier.is_closed()) {
-            let Some(Waiting { mut parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
+            let Some(Waiting { parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
             self.synced -= 1;
             self.journaled -= 1;
             self.kept_bytes -= batch.as_ref().map_or(0, |batch| batch.body.len() as u64).min(self.kept_bytes);
             let read = match batch {
                 Some(batch) => Ok(batch),
-                None => self.read(log, &mut parcel).map(Arc::new),
+                None => log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader)).map(Arc::new),
             };
             let batch = match read {
                 Ok(batch) => batch,
@@ -184,7 +179,7 @@ impl Outbox {
                 self.unmarked.push_back(parcel.cut.id);
                 continue;
             }
-            parcel.counts = Some(batch.counts);
+            let parcel = Parcel { counts: Some(batch.counts), ..parcel };
             let order = Order::Cut { batch, done: parcel.done.clone() };
             // Before the offer: a panic must not lose what the courier has.
             self.in_flight.push_back(parcel);
@@ -204,7 +199,7 @@ impl Outbox {
 
     /// A part of a batch came to its end.
     pub(super) fn part(&mut self, part: Part) {
-        if let Some(parcel) = self.in_flight.iter_mut().find(|parcel| parcel.id == part.batch && parcel.id == parcel.cut.id) {
+        if let Some(parcel) = self.in_flight.iter_mut().find(|parcel| parcel.cut.id == part.batch) {
             parcel.done.push(part);
             self.unmarked_parts.push_back(part);
         }
@@ -212,7 +207,7 @@ impl Outbox {
 
     /// A batch came to its end.
     pub(super) fn settled(&mut self, settled: Settled) {
-        let place = self.in_flight.iter().position(|parcel| parcel.id == settled.id);
+        let place = self.in_flight.iter().position(|parcel| parcel.cut.id == settled.id);
         let Some(parcel) = place.and_then(|place| self.in_flight.remove(place)) else {
             tracing::warn!(batch = %settled.id, "a batch was settled twice");
             return;
@@ -236,7 +231,7 @@ impl Outbox {
             }
         }
         self.totals.undelivered_records += rejected.total() + rejected.stats;
-        self.unmarked.push_back(parcel.cut.id);
+        self.unmarked.push_back(settled.id);
     }
 
     /// Why nothing more is offered, if that is so.
@@ -275,30 +270,6 @@ impl Outbox {
         totals
     }
 
-    /// Reads the records of a batch. Parts of it are places in the list of its records: where records are lost, the
-    /// others have moved. Then nothing counts as done, and what is sent has ids that were never used.
-    fn read(&self, log: &mut RecordLog, parcel: &mut Parcel) -> Result<Batch, LogError> {
-        let range = parcel.cut.range;
-        let mut batch = Batch::read(&self.job, parcel.cut, log.read(range)?)?;
-        if parcel.done.is_empty() && parcel.id == parcel.cut.id {
-            return Ok(batch);
-        }
-        let mut numbers = (None, None);
-        for entry in log.read(range)? {
-            let (seq, _) = entry?;
-            numbers = (numbers.0.or(Some(seq)), Some(seq));
-        }
-        let gap = self.missing.iter().any(|missing| missing.after < range.last && missing.up_to >= range.first);
-        if gap || numbers != (Some(range.first), Some(range.last)) {
-            let left = u32::try_from(batch.counts.total() + batch.counts.stats).unwrap_or(u32::MAX);
-            parcel.done.clear();
-            parcel.id = BatchId::of_part(parcel.cut.id, u32::MAX, left);
-            batch.id = parcel.id;
-            tracing::warn!(batch = %parcel.cut.id, "records of a batch that was taken apart are lost: the others are sent again");
-        }
-        Ok(batch)
-    }
-
     fn put_back(&mut self, parcel: Parcel, batch: Option<Arc<Batch>>) {
         self.synced += 1;
         self.journaled += 1;
@@ -311,11 +282,16 @@ impl Outbox {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+    use std::path::{Path, PathBuf};
+
     use tempfile::TempDir;
 
     use super::*;
     use crate::actor::Tap;
     use crate::collector::log::{Entry, LogOptions, SeqRange};
+
+    /// What is done to a segment.
+    type Harm<'a> = Option<&'a dyn Fn(&Path)>;
 
     /// A log with one batch of nine items in several segments, of which the first was delivered alone.
     fn in_pieces(dir: &TempDir) -> (Cut, Part) {
@@ -332,7 +308,7 @@ mod tests {
         (cut, part)
     }
 
-    fn segments(dir: &TempDir) -> Vec<std::path::PathBuf> {
+    fn segments(dir: &TempDir) -> Vec<PathBuf> {
         let files = std::fs::read_dir(dir.path()).unwrap().map(|file| file.unwrap().path());
         let mut files: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "log")).collect();
         files.sort();
@@ -341,12 +317,20 @@ mod tests {
 
     #[test]
     fn a_batch_in_pieces_goes_on_only_where_all_its_records_are_there() {
-        for lost in [None, Some(0), Some(1)] {
+        let flip = |file: &Path| {
+            let mut bytes = std::fs::read(file).unwrap();
+            // In the text of the second of three records.
+            bytes[48 + 31 + 15] ^= 1;
+            std::fs::write(file, bytes).unwrap();
+        };
+        let remove = |file: &Path| std::fs::remove_file(file).unwrap();
+        let harms: [(usize, Harm<'_>); 3] = [(0, None), (1, Some(&remove)), (1, Some(&flip))];
+        for (n, (segment, harm)) in harms.into_iter().enumerate() {
             let dir = TempDir::new().unwrap();
             let (cut, part) = in_pieces(&dir);
             assert!(segments(&dir).len() >= 3);
-            if let Some(lost) = lost {
-                std::fs::remove_file(&segments(&dir)[lost]).unwrap();
+            if let Some(harm) = harm {
+                harm(&segments(&dir)[segment]);
             }
             let courier = Tap::<Order>::new("courier", 4);
             let mut ids = Vec::new();
@@ -356,10 +340,11 @@ mod tests {
                 let mut outbox = Outbox::new(JobId::from(7), &recovered);
                 outbox.offer(&mut log, &courier.link()).unwrap();
                 let (Order::Cut { batch, done }, _) = courier.take().unwrap();
-                let whole = lost.is_none();
-                assert_eq!((batch.id == cut.id, done.first() == Some(&part)), (whole, whole), "{lost:?}");
-                assert_eq!((batch.counts.items == 9, done.len()), (whole, usize::from(whole) * recovered.parts.len()));
-                assert_eq!(recovered.parts.len(), if whole { 1 + ids.len() } else { 1 }, "{lost:?}");
+                let whole = harm.is_none();
+                assert_eq!((batch.id == cut.id, done.first() == Some(&part)), (whole, whole), "harm {n}");
+                assert_eq!((batch.counts.items == 9, done.len()), (whole, recovered.parts.len()), "harm {n}");
+                // Its own parts are known at the next start.
+                assert_eq!(done.len(), usize::from(whole) + ids.len(), "harm {n}");
                 ids.push(batch.id);
                 outbox.part(Part { batch: batch.id, first: 1, last: 1, fate: Fate::Delivered });
                 outbox.journal(&mut log).unwrap();

@@ -14,6 +14,8 @@ const ORPHAN_BYTES: u64 = 512 * 1024;
 #[derive(Debug)]
 struct OpenCut {
     cut: Cut,
+    /// The id it was cut with; it has another one if it lost records since.
+    was: BatchId,
     bytes: u64,
     /// In the order they were noted.
     parts: Vec<Part>,
@@ -27,6 +29,8 @@ pub(super) struct Books {
     /// By first number.
     open: BTreeMap<u64, OpenCut>,
     cut_up_to: u64,
+    /// Numbers that are gone, ascending, each with the last number that was written before that came out.
+    gaps: Vec<(SeqRange, u64)>,
     /// Where cuts begin behind records whose own cut was lost.
     fences: Vec<u64>,
     undelivered_bytes: u64,
@@ -58,11 +62,12 @@ impl Books {
                 let from = self.uncut.partition_point(|(seq, _)| *seq < first);
                 let to = self.uncut.partition_point(|(seq, _)| *seq <= last).max(from);
                 let bytes = self.uncut.drain(from..to).map(|(_, size)| size).sum();
-                self.open.insert(cut.range.first, OpenCut { cut: *cut, bytes, parts: Vec::new() });
+                let left = Cut { id: self.id_of_rest(seq, cut), range: cut.range };
+                self.open.insert(first, OpenCut { cut: left, was: cut.id, bytes, parts: Vec::new() });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
-                if let Some(first) = self.open_cut(*id).map(|open| open.cut.range.first) {
+                if let Some(first) = self.known(*id).map(|open| open.cut.range.first) {
                     let bytes = self.open.remove(&first).map_or(0, |open| open.bytes);
                     self.undelivered_bytes = self.undelivered_bytes.saturating_sub(bytes);
                 }
@@ -72,7 +77,7 @@ impl Books {
                     open.parts.push(*part);
                 }
             }
-            Frame::Gap { .. } => {}
+            Frame::Gap { up_to, found } => self.gaps.push((SeqRange { first: seq, last: *up_to }, *found)),
             Frame::Settled { up_to } => {
                 self.settled_mark = self.settled_mark.max(*up_to);
                 self.settled_since = false;
@@ -167,6 +172,27 @@ impl Books {
 
     pub(super) fn is_clear(&self) -> bool {
         self.uncut.is_empty() && self.open.is_empty() && self.unsettled.is_empty()
+    }
+
+    /// Whether a batch waits that was cut with this id or goes out with it.
+    pub(super) fn knows(&self, id: BatchId) -> bool {
+        self.known(id).is_some()
+    }
+
+    fn known(&self, id: BatchId) -> Option<&OpenCut> {
+        self.open.values().find(|open| open.cut.id == id || open.was == id)
+    }
+
+    /// The id a batch goes out with: its own, unless numbers of it went after it had been cut.
+    fn id_of_rest(&self, seq: u64, cut: &Cut) -> BatchId {
+        let SeqRange { first, last } = cut.range;
+        let from = self.gaps.partition_point(|(gap, _)| gap.last < first);
+        let inside = self.gaps.iter().skip(from).take_while(|(gap, _)| gap.first <= last);
+        let losses: Vec<_> = inside
+            .filter(|(_, found)| seq <= *found)
+            .map(|(gap, _)| SeqRange { first: gap.first.max(first), last: gap.last.min(last) })
+            .collect();
+        if losses.is_empty() { cut.id } else { cut.id.after_losses(&losses) }
     }
 
     /// Deliveries come in order, so the first look nearly always hits.

@@ -116,6 +116,18 @@ impl BatchId {
     }
 }
 
+impl BatchId {
+    /// The id of what is left of a batch that lost the records in these ranges: the sink may know parts of it by their
+    /// places, and these have moved.
+    pub(super) fn after_losses(self, losses: &[SeqRange]) -> Self {
+        let mut input = self.0.to_le_bytes().to_vec();
+        for number in losses.iter().flat_map(|loss| [loss.first, loss.last]) {
+            input.extend_from_slice(&number.to_le_bytes());
+        }
+        Self(xxh3_128(&input))
+    }
+}
+
 impl fmt::Display for BatchId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

@@ -20,6 +20,7 @@ pub(super) const HEAD_BYTES: usize = 13;
 pub(super) const MAX_PAYLOAD: usize = 256 * 1024 * 1024;
 /// No segment begins with a larger number.
 pub(super) const MAX_FIRST: u64 = 1 << 62;
+const MAX_FOUND: u64 = 1 << 63;
 const LAST_OF_GROUP: u8 = 0x80;
 
 /// The start of a segment.
@@ -88,9 +89,11 @@ pub(super) enum Frame<'a> {
         up_to: u64,
     },
     Part(Part),
-    /// The numbers from this frame's up to the given one are gone, or were never used.
+    /// The numbers from this frame's up to the given one are gone, or were never used. Whatever has a number up to
+    /// `found` was written before that came out.
     Gap {
         up_to: u64,
+        found: u64,
     },
 }
 
@@ -105,7 +108,7 @@ impl Frame<'_> {
 
     /// The last number the frame stands for when it has the given one.
     pub(super) fn through(&self, seq: u64) -> u64 {
-        if let Self::Gap { up_to } = self { *up_to } else { seq }
+        if let Self::Gap { up_to, .. } = self { *up_to } else { seq }
     }
 }
 
@@ -146,7 +149,8 @@ impl Head {
             5 => Some(21),
             6 => Some(32),
             7 => Some(24),
-            8 | 10 => Some(8),
+            8 => Some(8),
+            10 => Some(16),
             9 => Some(25),
             _ => return None,
         };
@@ -198,8 +202,9 @@ pub(super) fn encode(out: &mut Vec<u8>, seq: u64, frame: &Frame<'_>, last_of_gro
             });
             (9, &fixed)
         }
-        Frame::Gap { up_to } => {
+        Frame::Gap { up_to, found } => {
             fixed.extend_from_slice(&up_to.to_le_bytes());
+            fixed.extend_from_slice(&found.to_le_bytes());
             (10, &fixed)
         }
     };
@@ -253,10 +258,14 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Decoded<'_>> {
                 _ => return None,
             },
         }),
-        10 => match u64::from_le_bytes(take(&mut payload)?) {
-            up_to if up_to >= head.seq => Frame::Gap { up_to },
-            _ => return None,
-        },
+        10 => {
+            let up_to = u64::from_le_bytes(take(&mut payload)?);
+            let found = u64::from_le_bytes(take(&mut payload)?);
+            if up_to < head.seq || found > MAX_FOUND {
+                return None;
+            }
+            Frame::Gap { up_to, found }
+        }
         _ => return None,
     };
     Some(Decoded { seq: head.seq, last_of_group: head.kind & LAST_OF_GROUP != 0, frame, size: whole.len() })

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! `after_seq` is the last number before this segment, which makes a segment that vanished visible. `length` counts
-//! the payload; a checksum covers everything before it in its header or frame. Bit 7 of `kind` marks the last frame of a group: frames after the last marked one never happened. Numbers
-//! rise by one from frame to frame; between segments they may jump, because a number that could have been used
-//! before a crash is not given out again.
+//! the payload; a checksum covers everything before it in its header or frame. Bit 7 of `kind` marks the last frame of a
+//! group: frames after the last marked one never happened. Numbers rise by one from frame to frame, but behind a gap;
+//! between segments they may jump, because a number that could have been used before a crash is not given out again.
 //!
 //! | kind | payload |
 //! | --- | --- |
@@ -23,10 +23,10 @@
 //! | 7 delivered | batch id u128, last u64 |
 //! | 8 settled | every end up to this number is settled: u64 |
 //! | 9 part | batch id u128, first place u32, last place u32, fate u8: 0 delivered, 1 rejected |
-//! | 10 gap | the numbers from this frame's up to this one are gone: u64 |
+//! | 10 gap | the numbers from this frame's up to this one are gone: u64; no larger one was written then than: u64 |
 //!
-//! Version 1 had no kinds 9 and 10 and is read as ever; it is never appended to, since every opening begins a segment of its
-//! own. The number went up because a program of version 1 would take them for damage: it refuses version 2 by name
+//! Version 1 had no kinds 9 and 10 and is read as ever; it is never appended to, since every opening begins a segment
+//! of its own. The number went up because a program of version 1 would take them for damage: it refuses version 2 by name
 //! and changes nothing. Every later version keeps magic, version and the checksum over the first 40 bytes at their
 //! places, so a version that cannot be read is never mistaken for damage, nor damage for a version.
 //!
@@ -37,13 +37,14 @@
 //! **Damage.** What an interrupted write leaves at the end of the newest segment was never kept and is cut off. Any
 //! other place that does not read costs only what lies in it: the segment is set aside as `<name>.damaged` and
 //! replaced by one that holds every frame that checks, with gaps for the numbers that are gone. Groups that lost a
-//! part keep the rest: after a loss records count more than their group. A cut keeps its id and gives the records
-//! that are left. Records whose cut is gone get a new batch; if the sink had them and the mark of that is gone too,
+//! part keep the rest: after a loss records count more than their group. A cut gives the
+//! records that are left, under another id that is the same at every opening: places in it have moved, so parts the
+//! sink may know are no longer parts of it. Records whose cut is gone get a new batch; if the sink had them and the mark of that is gone too,
 //! it gets them twice.
 //!
 //! After a restart: settle [`Recovered::ends`] in the frontier; send each of [`Recovered::cuts`] again as it was cut
-//! ([`RecordLog::read`] gives its records), less [`Recovered::parts`]; give the records of [`Recovered::uncut`] to a new batcher. Numbers that
-//! might have been used are never used again.
+//! ([`RecordLog::read`] gives its records), less [`Recovered::parts`]; give the records of [`Recovered::uncut`] to a
+//! new batcher.
 
 mod books;
 mod entry;

@@ -19,6 +19,9 @@ use crate::apcloudy::JobId;
 /// How many records before a delivery are tried as the first of its batch.
 const LARGEST_BATCH: usize = 10_000;
 
+/// More numbers than gaps in one segment stand for.
+const MARGIN: u64 = 1 << 24;
+
 /// What a directory held when it was opened.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Recovered {
@@ -34,7 +37,7 @@ pub struct Recovered {
     pub torn: Option<TornTail>,
     /// What did not read and was set aside.
     pub damaged: Vec<Damage>,
-    /// Segments that are not there. They are named at every opening until what lies before them is delivered.
+    /// Segments that are not there. They are named once.
     pub missing: Vec<Missing>,
     /// Numbers that are gone, as far as known: in damaged and in missing segments.
     pub lost: u64,
@@ -83,6 +86,8 @@ pub(super) struct Scan<'a> {
     job_hash: u64,
     /// For segments whose own id is gone.
     log_id: u64,
+    /// No number above this one was written.
+    horizon: u64,
     /// Ids that batches may come from.
     log_ids: Vec<u64>,
     /// The last number that was read or is known to be gone.
@@ -116,6 +121,7 @@ pub(super) fn scan<'a>(dir: &'a Path, job: &'a JobId, job_hash: u64, log_id: u64
         job,
         job_hash,
         log_id,
+        horizon: 0,
         log_ids: Vec::new(),
         last: 0,
         segments: Vec::new(),
@@ -128,7 +134,10 @@ pub(super) fn scan<'a>(dir: &'a Path, job: &'a JobId, job_hash: u64, log_id: u64
     let mut files = Vec::with_capacity(names.len());
     for (named, path) in names {
         let header = check_owner(&path, job_hash)?;
-        files.push(Candidate { path, named, header });
+        let bytes = fs::metadata(&path).map_err(LogError::io("read", &path))?.len();
+        let file = Candidate { path, named, header };
+        scan.horizon = scan.horizon.max(file.first() + bytes / FRAME_BYTES as u64 + MARGIN);
+        files.push(file);
     }
     for path in unfinished {
         salvage::remove(&path)?;
@@ -169,7 +178,7 @@ impl Scan<'_> {
     fn segment(&mut self, file: Candidate, next: Option<Next>) -> Result<(), LogError> {
         if let Some(header) = file.good() {
             if header.after_seq > self.last && !self.segments.is_empty() {
-                self.report.missing.push(Missing { after: self.last, up_to: header.after_seq });
+                self.missing(header.after_seq)?;
             }
             self.log_ids.push(header.log_id);
         }
@@ -209,6 +218,22 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Names what is missing, and puts a segment in its place that says so.
+    fn missing(&mut self, up_to: u64) -> Result<(), LogError> {
+        let after = self.last;
+        self.report.missing.push(Missing { after, up_to });
+        let path = self.dir.join(file_name(after + 1));
+        // Another segment under a wrong name: it is named again next time.
+        if path.exists() {
+            return Ok(());
+        }
+        let header = Header { first_seq: after + 1, after_seq: after, job_hash: self.job_hash, log_id: self.log_id };
+        let mut new = Rewrite::begin(self.dir, &Plan { header, runs: &[], keep: 0, found: self.horizon }, None)?;
+        new.gap(up_to)?;
+        new.finish(&path, &path)?;
+        self.load(path)
+    }
+
     fn torn(&mut self, file: &Path, bytes: u64) {
         // Numbers in bytes that were not read may have been used.
         self.next_seq = self.next_seq.max(self.last + 1) + bytes / FRAME_BYTES as u64;
@@ -232,8 +257,8 @@ impl Scan<'_> {
             Tail::Torn { last, .. } if next.is_none() => Some(last),
             _ => None,
         };
-        let plan = Plan { header, runs: &survey.runs, keep: keep.unwrap_or(u64::MAX) };
-        let mut new = Rewrite::begin(self.dir, &plan, window)?;
+        let plan = Plan { header, runs: &survey.runs, keep: keep.unwrap_or(u64::MAX), found: self.horizon };
+        let mut new = Rewrite::begin(self.dir, &plan, Some(window))?;
         let last = new.last;
         let unread = (window.len().saturating_sub(survey.rest) / FRAME_BYTES as u64).max(survey.known);
         match (next, keep) {
@@ -275,6 +300,10 @@ impl Scan<'_> {
             let Some(found) = window.decode(at, segment.next_limits())?.filter(|found| found.seq == segment.last + 1) else {
                 return Err(LogError::Damaged { file: segment.path, offset: at });
             };
+            if let Frame::Gap { found: before, .. } = found.frame {
+                // What is cut from now on is cut in the knowledge of the gap.
+                self.next_seq = self.next_seq.max(before + 1);
+            }
             if let Frame::Delivered { id, last } = found.frame
                 && let Some(cut) = self.lost_cut(id, last)
             {
@@ -294,7 +323,7 @@ impl Scan<'_> {
 
     /// The cut of a delivered batch when damage took the cut and left the delivery: its first number gives the id.
     fn lost_cut(&self, id: BatchId, last: u64) -> Option<Cut> {
-        if self.books.find(id).is_some() {
+        if self.books.knows(id) {
             return None;
         }
         let is_it = |first: &u64| self.log_ids.iter().any(|log_id| BatchId::of(self.job, *log_id, *first) == id);

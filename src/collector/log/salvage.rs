@@ -22,6 +22,8 @@ pub(super) struct Plan<'a> {
     pub(super) runs: &'a [Run],
     /// Frames above this number are left out.
     pub(super) keep: u64,
+    /// No number above this one was written yet.
+    pub(super) found: u64,
 }
 
 /// A segment that is being written.
@@ -36,16 +38,18 @@ pub(super) struct Rewrite {
     /// Bytes of the old file that are in it.
     pub(super) used: u64,
     frames: u64,
+    found: u64,
 }
 
 impl Rewrite {
-    /// Writes what a plan names next to the segment the frames come from.
-    pub(super) fn begin(dir: &Path, plan: &Plan<'_>, window: &mut Window) -> Result<Self, LogError> {
+    /// Writes what a plan names from the segment the frames come from, next to it.
+    pub(super) fn begin(dir: &Path, plan: &Plan<'_>, window: Option<&mut Window>) -> Result<Self, LogError> {
         let path = dir.join(format!("{}{UNFINISHED}", super::segment::file_name(plan.header.first_seq)));
         step()?;
         let file = BufWriter::new(File::create(&path).map_err(LogError::io("create", &path))?);
-        let mut new = Self { path, file, last: plan.header.first_seq - 1, lost: 0, used: 0, frames: 0 };
+        let mut new = Self { path, file, last: plan.header.first_seq - 1, lost: 0, used: 0, frames: 0, found: plan.found };
         new.put(&plan.header.encode())?;
+        let Some(window) = window else { return Ok(new) };
         for run in plan.runs {
             let limits = Limits { above: run.first - 1, up_to: run.last };
             let mut at = run.from;
@@ -82,7 +86,7 @@ impl Rewrite {
             return Ok(());
         }
         let mut bytes = Vec::new();
-        frame::encode(&mut bytes, self.last + 1, &Frame::Gap { up_to }, true);
+        frame::encode(&mut bytes, self.last + 1, &Frame::Gap { up_to, found: self.found }, true);
         self.put(&bytes)?;
         self.last = up_to;
         self.lost += lost;

@@ -341,6 +341,9 @@ fn a_segment_that_vanished_is_named() {
     let (_, recovered) = small(dir.path());
     assert_eq!(recovered.missing, [Missing { after: 3, up_to: 6 }]);
     assert_eq!(recovered.lost, 3);
+    let (mut log, again) = small(dir.path());
+    assert_eq!((again.missing, again.lost), (vec![], 0));
+    assert_eq!(all(&mut log).len(), 6);
 }
 
 #[test]
