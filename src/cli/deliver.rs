@@ -81,7 +81,7 @@ pub(crate) fn deliver(args: &DeliverArgs, to: &mut dyn Write) -> Result<u8, CliE
 
 async fn send_all(args: &DeliverArgs, settings: &Settings, to: &mut dyn Write) -> Result<u8, CliError> {
     let found = find(args, settings)?;
-    if !found.iter().any(|spool| holds_anything(spool)) {
+    if !found.iter().any(holds_anything) {
         out(to, &format!("nothing is left to deliver in {}\n", places(args, settings)))?;
         return Ok(exit::FINISHED);
     }
@@ -122,7 +122,7 @@ fn find(args: &DeliverArgs, settings: &Settings) -> Result<Vec<Spool>, CliError>
 }
 
 fn holds_anything(spool: &Spool) -> bool {
-    !spool.holds.is_empty() && !(spool.in_use && spool.holds.segments == 0)
+    if spool.in_use { spool.holds.segments > 0 } else { !spool.holds.is_empty() }
 }
 
 /// Where was looked.

@@ -128,7 +128,8 @@ fn read(path: &Path) -> Result<Batch, RejectedError> {
     }
     let batch = u128::from_str_radix(&form.batch, 16).map(BatchId).map_err(|e| damaged(format!("batch: {e}")))?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let id = match name.strip_prefix(&form.batch).map(|places| places.strip_prefix('-').and_then(|places| places.split_once('-'))) {
+    let id = match name.strip_prefix(&form.batch).map(|places| places.strip_prefix('-').and_then(|places| places.split_once('-')))
+    {
         None => return Err(damaged("its name does not begin with its batch".to_owned())),
         Some(None) => batch,
         Some(Some((first, last))) => match (first.parse(), last.parse()) {
@@ -143,7 +144,8 @@ fn read(path: &Path) -> Result<Batch, RejectedError> {
 
 fn counts(body: &str) -> Counts {
     let body: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
-    let list = |name: &str| body.pointer(&format!("/data/{name}")).and_then(|list| list.as_array()).map_or(0, |list| list.len() as u64);
+    let list =
+        |name: &str| body.pointer(&format!("/data/{name}")).and_then(|list| list.as_array()).map_or(0, |list| list.len() as u64);
     let stats = body.pointer("/data/stats").is_some_and(|stats| stats.as_object().is_some_and(|stats| !stats.is_empty()));
     Counts { requests: list("requests"), items: list("items"), logs: list("logs"), stats: u64::from(stats) }
 }
@@ -164,7 +166,9 @@ mod tests {
         let dir = spool.path().join("rejected");
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join(name);
-        let text = format!(r#"{{"version":1,"batch":"{BATCH}","job_id":7,"answer":"413","rejected_at":"2026-11-30T10:00:00Z","body":{body}}}"#);
+        let text = format!(
+            r#"{{"version":1,"batch":"{BATCH}","job_id":7,"answer":"413","rejected_at":"2026-11-30T10:00:00Z","body":{body}}}"#
+        );
         fs::write(&path, text + "\n").unwrap();
         path
     }
@@ -189,7 +193,8 @@ mod tests {
         run_local(async {
             let dir = TempDir::new().unwrap();
             let body = batch(7, 1).body;
-            let (taken, refused) = (write(&dir, &format!("{BATCH}-0-0.json"), &body), write(&dir, &format!("{BATCH}-2-2.json"), &body));
+            let (taken, refused) =
+                (write(&dir, &format!("{BATCH}-0-0.json"), &body), write(&dir, &format!("{BATCH}-2-2.json"), &body));
             let torn = write(&dir, "torn.json", "{");
             let control = MemorySink::new();
             control.reject(BatchId::of_part(BatchId(0xab), 2, 2));

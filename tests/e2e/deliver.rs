@@ -1,15 +1,18 @@
 //! `dragline deliver`: what killed crawls left goes to the sink, once, and the call says what came of it.
 
+use dragline::testkit::{ScriptedWebhook, Step};
 use rustix::process::Signal;
 
-use super::harness::Folder;
-use super::killed::{hoarding, kept, killed, shop, spools, stored};
+use super::harness::{Folder, Shop};
+use super::killed::{hoarding, kept, kill, killed, shop, spools, stored};
 
 #[test]
 fn what_two_killed_crawls_left_arrives_once_and_then_nothing_is_left() {
     let folder = Folder::new();
     let shop = shop(&folder);
-    let jobs = ["one", "two"].map(|job| (job, killed(&folder, &shop, job)));
+    // At once: a crawl that begins later would send what the other one left.
+    let running = ["one", "two"].map(|job| (job, hoarding(&folder, &shop, job, &[])));
+    let jobs = running.map(|(job, running)| (job, kill(&folder, running, job)));
     let items = jobs.each_ref().map(|(_, spool)| kept(spool));
     let ended = folder.run(&["deliver"]);
     assert_eq!(ended.code, Some(0), "{ended}");
@@ -61,8 +64,10 @@ fn a_damaged_spool_gives_what_can_be_read_and_the_rest_is_named() {
         spool.read_dir().unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some_and(|e| e == "log"));
     let segment = segment.unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
-    let middle = bytes.len() * 2 / 3;
-    bytes[middle..middle + 8].fill(0xAA);
+    // Within the text of an item.
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"\"_ts\"")).collect();
+    let middle = places[places.len() / 2];
+    bytes[middle..middle + 5].fill(0xAA);
     std::fs::write(&segment, bytes).unwrap();
     let ended = folder.run(&["deliver"]);
     assert_eq!(ended.code, Some(4), "{ended}");
@@ -138,4 +143,91 @@ fn what_cannot_be_meant_is_refused_before_anything_is_made() {
     let nothing = folder.run(&["deliver"]);
     assert_eq!(nothing.code, Some(0), "{nothing}");
     assert!(!folder.file(".dragline").exists(), "nothing is made where nothing is to be done");
+}
+
+/// A folder whose settings deliver to a scripted backend.
+fn folder_for(server: &ScriptedWebhook, batch: u32) -> Folder {
+    let folder = Folder::new();
+    let settings = format!(
+        "APCLOUDY_URL = \"{}\"\nAPCLOUDY_API_KEY = \"pk_canary\"\nAPCLOUDY_SECRET_KEY = \"{SECRET}\"\nJOB_ID = 7\n\
+         APCLOUDY_BATCH_SIZE = {batch}\nCLOSE_TIMEOUT = 3\n",
+        server.url()
+    );
+    folder.write("dragline.toml", &settings);
+    folder
+}
+
+const SECRET: &str = "sk_canary_of_this_test";
+
+/// The items a backend took, sorted.
+fn taken(server: &ScriptedWebhook) -> Vec<String> {
+    let mut items: Vec<_> = server.records().items.iter().map(|item| item["url"].to_string()).collect();
+    items.sort();
+    items
+}
+
+fn fed(folder: &Folder) -> Vec<String> {
+    let mut items: Vec<_> = folder.items("a.jsonl").iter().map(|item| item["url"].to_string()).collect();
+    items.sort();
+    items
+}
+
+#[test]
+fn a_backend_that_was_away_gets_everything_once_it_is_back() {
+    let server = ScriptedWebhook::start(SECRET).unwrap();
+    server.set_default(Step::Answer(500));
+    let folder = folder_for(&server, 20);
+    let shop = Shop::start(&folder, &["--products", "30"]);
+    let url = format!("url={}", shop.url);
+    let crawl = folder.run(&["crawl", "bookshop", "-a", &url, "-o", "a.jsonl"]).with_code(4);
+    let spool = spools(&folder).remove(0);
+    let name = spool.strip_prefix(folder.path()).unwrap().to_str().unwrap();
+    crawl.says(&[&format!("dragline deliver --spool {name}"), "not delivered", "Failed to send APCloudy batch "]);
+    assert!(taken(&server).is_empty() && !fed(&folder).is_empty());
+
+    let away = folder.run(&["deliver", "--wait", "1"]);
+    assert_eq!(away.code, Some(4), "{away}");
+    assert!(away.out.starts_with(&format!("{name}: job 7, 0 records delivered, 0 refused, ")), "{away}");
+    assert!(away.out.contains(" left (") && !away.out.contains(", 0 left"), "{away}");
+
+    server.script([Step::TakeThenReset, Step::Answer(503)]);
+    server.set_default(Step::Answer(200));
+    let back = folder.run(&["deliver", "--spool", name]);
+    assert_eq!(back.code, Some(0), "{back}");
+    assert!(back.out.ends_with(" 0 refused, 0 left\n"), "{back}");
+    assert_eq!(taken(&server), fed(&folder));
+    assert!(server.requests().iter().all(|request| request.is_signed && request.text().starts_with("{\"job_id\": 7, ")));
+    let again = folder.run(&["deliver"]);
+    assert_eq!((again.code, again.out.as_str()), (Some(0), "nothing is left to deliver in .dragline/spool\n"), "{again}");
+    assert!(!folder.file(".dragline/jobs.db").exists(), "no job store where there is a backend");
+    for text in [&crawl.err, &away.err, &back.err, &away.out, &back.out] {
+        assert!(!text.contains("canary"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_backend_refused_is_sent_again_when_it_is_asked_for() {
+    let server = ScriptedWebhook::start(SECRET).unwrap();
+    server.refuse_if(|body| body.contains("\"_ts\"").then_some(422));
+    let folder = folder_for(&server, 1);
+    let shop = Shop::start(&folder, &["--products", "10"]);
+    let url = format!("url={}", shop.url);
+    let crawl = folder.run(&["crawl", "bookshop", "-a", &url, "-o", "a.jsonl", "-s", "CLOSESPIDER_ITEMCOUNT=4"]).with_code(4);
+    crawl.says(&["refused"]);
+    assert!(taken(&server).is_empty());
+    let plain = folder.run(&["deliver"]);
+    assert_eq!(plain.code, Some(4), "{plain}");
+    assert!(plain.out.contains("files of refused records in rejected/, --rejected sends them again"), "{plain}");
+    let refused = folder.run(&["deliver", "--rejected"]);
+    assert_eq!(refused.code, Some(4), "{refused}");
+    assert!(refused.out.contains(".json: HTTP 422"), "{refused}");
+    let keys = |from: usize| -> Vec<_> { server.requests().iter().skip(from).map(|r| r.key().map(str::to_owned)).collect() };
+    let before = server.calls();
+    server.refuse_if(|_| None);
+    let taken_now = folder.run(&["deliver", "--rejected"]);
+    assert_eq!(taken_now.code, Some(0), "{taken_now}");
+    assert_eq!(taken(&server), fed(&folder));
+    let known = keys(0);
+    assert!(keys(before).iter().all(|key| known.iter().take(before).any(|known| known == key)), "each with the id it had");
+    assert!(spools(&folder).is_empty());
 }

@@ -26,7 +26,10 @@ pub(crate) fn hoarding(folder: &Folder, shop: &Shop, job: &str, more: &[&str]) -
 
 /// Kills such a crawl and answers its spool.
 pub(crate) fn killed(folder: &Folder, shop: &Shop, job: &str) -> PathBuf {
-    let running = hoarding(folder, shop, job, &[]);
+    kill(folder, hoarding(folder, shop, job, &[]), job)
+}
+
+pub(crate) fn kill(folder: &Folder, running: Running, job: &str) -> PathBuf {
     running.signal(Signal::KILL);
     assert_eq!(running.end().code, None);
     let of_job = |spool: &PathBuf| spool.file_name().unwrap().to_str().unwrap().starts_with(&format!("{job}-"));
