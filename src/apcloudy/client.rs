@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue, InvalidHeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, HeaderName};
 use hyper_util::client::proxy::matcher::Matcher;
 use jiff::Timestamp;
@@ -172,8 +172,8 @@ impl Client {
                 return Err(ClientError::NoKey { setting });
             }
         }
-        let mut api_key =
-            HeaderValue::from_str(config.api_key.expose_secret()).map_err(|_: InvalidHeaderValue| ClientError::ApiKey)?;
+        let given = config.api_key.expose_secret();
+        let mut api_key = HeaderValue::from_str(given).ok().filter(|_| given.is_ascii()).ok_or(ClientError::ApiKey)?;
         api_key.set_sensitive(true);
         let about = About {
             authority: endpoint.authority().to_owned(),

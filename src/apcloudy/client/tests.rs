@@ -19,12 +19,12 @@ const KEY: &str = "pk_canary_1234";
 const SECRET: &str = "sk_canary_5678";
 
 fn config(url: &str) -> ClientConfig {
-    ClientConfig {
-        proxy: ProxyChoice::None,
-        connect_timeout: Duration::from_secs(5),
-        idle_timeout: 300 * MS,
-        ..ClientConfig::new(url, KEY.into(), SECRET.into())
-    }
+    ClientConfig { proxy: ProxyChoice::None, ..ClientConfig::new(url, KEY.into(), SECRET.into()) }
+}
+
+/// A client that takes a third of a second for silence.
+fn impatient(url: &str) -> Client {
+    Client::new(ClientConfig { idle_timeout: 300 * MS, ..config(url) }).unwrap()
 }
 
 fn client(url: &str) -> Client {
@@ -149,6 +149,15 @@ async fn one_connection_serves_all_posts() {
         assert_eq!(answer == Answer::Delivered, n % 4 != 1, "{answer:?}");
     }
     assert_eq!((server.calls(), server.connections()), (20, 1));
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_was_closed_meanwhile_costs_nothing() {
+    let client = client(&raw("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true).await);
+    for _ in 0..3 {
+        assert_eq!(client.post(BODY.into(), "a").await, Answer::Delivered);
+        tokio::time::sleep(100 * MS).await;
+    }
 }
 
 #[tokio::test]
