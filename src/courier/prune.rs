@@ -9,6 +9,8 @@ use super::store::{JobStore, StoreError};
 
 /// Batches deleted in one transaction.
 const STEP: u32 = 64;
+/// Pages given back in one transaction.
+const PAGES: u32 = 1_000;
 
 /// What was deleted of one job.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -105,13 +107,25 @@ impl JobStore {
 
     /// Free pages leave the file, where its format allows it, and the log of writes is emptied unless someone still reads it.
     fn shrink(&self) -> Result<(), StoreError> {
-        let explain = |source| self.explain("shrink", source);
-        for pragma in ["PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"] {
-            // The first gives a page back with each step, so it has to be stepped to its end.
-            let mut query = self.connection.prepare(pragma).map_err(explain)?;
-            let mut rows = query.query(()).map_err(explain)?;
-            while rows.next().map_err(explain)?.is_some() {}
+        let mut free = i64::MAX;
+        loop {
+            let left = self.number("PRAGMA freelist_count")?;
+            // A file of the first version keeps its free pages.
+            if left == 0 || left >= free {
+                break;
+            }
+            free = left;
+            self.step_through(&format!("PRAGMA incremental_vacuum({PAGES})"))?;
         }
+        self.step_through("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    /// Runs a statement to its end: the vacuum gives one page back with each of its steps.
+    fn step_through(&self, sql: &str) -> Result<(), StoreError> {
+        let explain = |source| self.explain("shrink", source);
+        let mut query = self.connection.prepare(sql).map_err(explain)?;
+        let mut rows = query.query(()).map_err(explain)?;
+        while rows.next().map_err(explain)?.is_some() {}
         Ok(())
     }
 

@@ -262,13 +262,13 @@ mod tests {
     #[test]
     fn a_job_line_has_the_amounts_and_the_last_heard_of_job_leads() {
         let dir = TempDir::new().unwrap();
-        let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
+        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
         for (job, at) in [(7, "2020-01-01T00:00:00.000000+00:00"), (8, "2020-01-02T00:00:00.000000+00:00")] {
             store.job_started(&JobId::from(job), "shop", at).unwrap();
         }
         assert_eq!(store.job_ids().unwrap(), ["8", "7"]);
         for first in [1, 2] {
-            assert_eq!(deliver(&mut store, batch(7, first)), Answer::Delivered);
+            store.store(&first.to_string(), &JobId::from(7), &batch(7, first).body).unwrap();
         }
         assert_eq!(store.job_ids().unwrap(), ["7", "8"], "a batch is newer than any start");
         let mut lines = Vec::new();
