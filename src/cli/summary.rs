@@ -151,7 +151,11 @@ fn shell(text: &str) -> String {
 /// What to do now, where the exit code asks for it.
 fn next(report: &Report) -> Option<String> {
     if let (4, Some(spool)) = (report.ended.code, &report.spool) {
-        return Some(format!("dragline deliver --spool {} sends the rest", shell(&spool.display().to_string())));
+        let dir = shell(&spool.display().to_string());
+        return Some(match report.ended.delivery.left {
+            0 => format!("mend what was refused; dragline deliver --rejected --spool {dir} sends it again"),
+            _ => format!("dragline deliver --spool {dir} sends the rest"),
+        });
     }
     let advice = match report.ended.code {
         exit::FINISHED => return None,
@@ -231,6 +235,7 @@ mod tests {
         bad.ended.delivery.delivered -= 10;
         bad.ended.delivery.spooled = 9;
         bad.ended.delivery.undelivered_records = 30;
+        bad.ended.delivery.left = 29;
         bad.ended.delivery.feed_errors = vec!["cannot write a.csv: disk full".to_owned()];
         bad.ended.imbalances = vec!["one request has no end".to_owned()];
         bad.plane = None;
@@ -248,6 +253,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
+        bad.ended.delivery.left = 0;
+        let refused = summary(&bad);
+        assert!(refused.contains("dragline deliver --rejected --spool .dragline/spool/0199 sends it again"), "{refused}");
     }
 
     #[test]

@@ -124,9 +124,9 @@ impl CollectorState {
                 }
             }
             Ok(_) => tracing::warn!(
-                spool = %self.spool.display(),
-                records = closed.undelivered_records,
-                "not everything was delivered: the rest stays in the spool; `dragline deliver --spool DIR` sends it"
+                records = closed.left,
+                "not everything was delivered: the rest stays in the spool; `dragline deliver --spool {}` sends it",
+                self.spool.display()
             ),
             Err(error) => tracing::error!(%error, "the record log cannot be closed: what is on disk is still good"),
         }

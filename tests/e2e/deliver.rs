@@ -3,7 +3,7 @@
 use dragline::testkit::{ScriptedWebhook, Step};
 use rustix::process::Signal;
 
-use super::harness::{Folder, Shop};
+use super::harness::{Folder, LIMIT, Shop};
 use super::killed::{hoarding, kept, kill, killed, shop, spools, stored};
 
 #[test]
@@ -190,6 +190,15 @@ fn a_backend_that_was_away_gets_everything_once_it_is_back() {
     assert!(away.out.starts_with(&format!("{name}: job 7, 0 records delivered, 0 refused, ")), "{away}");
     assert!(away.out.contains(" left (") && !away.out.contains(", 0 left"), "{away}");
 
+    server.script([Step::Hang(LIMIT)]);
+    let calls = server.calls();
+    let hanging = folder.start(&["deliver"]);
+    hanging.says("sending ");
+    hanging.until("a call that hangs", || server.calls() > calls);
+    hanging.signal(Signal::TERM);
+    let stopped = hanging.end();
+    assert!(stopped.code == Some(2) && stopped.took < std::time::Duration::from_secs(10), "{stopped}");
+
     server.script([Step::TakeThenReset, Step::Answer(503)]);
     server.set_default(Step::Answer(200));
     let back = folder.run(&["deliver", "--spool", name]);
@@ -213,7 +222,7 @@ fn what_a_backend_refused_is_sent_again_when_it_is_asked_for() {
     let shop = Shop::start(&folder, &["--products", "10"]);
     let url = format!("url={}", shop.url);
     let crawl = folder.run(&["crawl", "bookshop", "-a", &url, "-o", "a.jsonl", "-s", "CLOSESPIDER_ITEMCOUNT=4"]).with_code(4);
-    crawl.says(&["refused"]);
+    crawl.says(&["dragline deliver --rejected --spool"]);
     assert!(taken(&server).is_empty());
     let plain = folder.run(&["deliver"]);
     assert_eq!(plain.code, Some(4), "{plain}");
