@@ -223,8 +223,9 @@ impl Scan<'_> {
         let after = self.last;
         self.report.missing.push(Missing { after, up_to });
         let path = self.dir.join(file_name(after + 1));
-        // Another segment under a wrong name: it is named again next time.
-        if path.exists() {
+        // A segment that was cut off behind its header may stand there already.
+        if self.segments.pop_if(|segment| segment.path == path).is_none() && path.exists() {
+            // Another segment under a wrong name: what is missing is named again next time.
             return Ok(());
         }
         let header = Header { first_seq: after + 1, after_seq: after, job_hash: self.job_hash, log_id: self.log_id };

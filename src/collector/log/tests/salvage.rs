@@ -268,6 +268,23 @@ fn an_empty_segment_in_the_middle_is_a_loss() {
 }
 
 #[test]
+fn a_segment_that_was_cut_off_behind_its_header_is_missing_once() {
+    let dir = TempDir::new().unwrap();
+    let (mut log, _) = small(dir.path());
+    for n in 1..=9 {
+        log.append_group(&[item(n)]).unwrap();
+    }
+    log.flush_writes().unwrap();
+    drop(log);
+    let path = &segments(dir.path())[1];
+    let bytes = fs::read(path).unwrap();
+    fs::write(path, &bytes[..48]).unwrap();
+    let (mut log, recovered) = open_twice(dir.path());
+    assert_eq!(numbers(&mut log), [1, 2, 3, 7, 8, 9]);
+    assert_eq!((recovered.missing, recovered.lost), (vec![Missing { after: 3, up_to: 6 }], 3));
+}
+
+#[test]
 fn what_cannot_be_read_is_named_and_nothing_is_changed() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = TempDir::new().unwrap();
