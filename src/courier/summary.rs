@@ -226,7 +226,6 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::apcloudy::Answer;
     use crate::courier::testing::{batch, deliver};
 
     #[test]

@@ -67,9 +67,10 @@ fn moments() -> impl FnMut(u64) -> u64 {
 #[test]
 fn nothing_that_was_kept_is_lost_by_kills_at_any_moment() {
     let (folder, site, dead) = (Folder::new(), pages(), nobody());
-    let base = format!("base={}", site.url("/"));
     let mut moment = moments();
     for round in 0..counts(10, 100) {
+        // Pages of its own, so that each record of each run is another.
+        let base = format!("base={}", site.url(&format!("/{round}/")));
         // Every third one is the same job again, in its JOBDIR.
         let again = round % 3 == 0;
         let id = if again { "JOB_ID=again".to_owned() } else { format!("JOB_ID={round}") };
@@ -136,7 +137,7 @@ fn a_full_spool_slows_the_crawl_to_a_stop_and_it_goes_on_by_itself() {
     let (folder, site) = (Folder::new(), pages());
     let webhook = ScriptedWebhook::start(SECRET).unwrap();
     webhook.set_default(Step::Answer(503));
-    let pages = counts(3_000, 20_000);
+    let pages = counts(8_000, 20_000);
     let (base, count) = (format!("base={}", site.url("/")), format!("count={pages}"));
     let mut call = vec!["crawl", "seeds", "-a", &base, "-a", &count, "-a", "JOB_ID=1", "-s", "SPOOL_MAX_BYTES=1MiB"];
     call.extend(["-s", "ROBOTSTXT_OBEY=false"]);
