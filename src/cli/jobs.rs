@@ -1,12 +1,13 @@
 //! `jobs`: the jobs of a store, one JSON object on a line; `jobs prune` deletes some.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
 
 use super::exit::CliError;
-use super::records::{DEFAULT_STORE, known, lines, open, store_error};
+use super::options::StoreOption;
+use super::records::{known, lines, open, store_error};
 use super::{logging, text};
 use crate::courier::{JobStore, Pruned, StoreError};
 
@@ -21,9 +22,8 @@ Examples:
 pub(crate) struct JobsArgs {
     #[command(subcommand)]
     action: Option<JobsAction>,
-    /// The job store
-    #[arg(long, global = true, default_value = DEFAULT_STORE, value_name = "FILE")]
-    db: PathBuf,
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 /// What to do with jobs.
@@ -54,10 +54,11 @@ pub(crate) struct PruneArgs {
 /// # Errors
 /// When there is no such store or job, or the output cannot be written.
 pub(crate) fn jobs(args: &JobsArgs, to: &mut dyn Write) -> Result<(), CliError> {
+    let db = args.store.path()?;
     match &args.action {
-        Some(JobsAction::Prune(what)) => prune(&args.db, what, to),
+        Some(JobsAction::Prune(what)) => prune(&db, what, to),
         None => {
-            let store = open(&args.db)?;
+            let store = open(&db)?;
             lines(to, |to| {
                 store.each_job(|job| {
                     serde_json::to_writer(&mut *to, job).map_err(std::io::Error::from)?;

@@ -8,7 +8,7 @@ use super::exit::CliError;
 use crate::api::args::Arguments;
 use crate::app::{App, SpiderEntry};
 use crate::nearest::nearest;
-use crate::settings::{Environment, Layers};
+use crate::settings::{Environment, Layers, Settings};
 
 /// Where settings come from, besides the environment.
 #[derive(Debug, Clone, Default, Args)]
@@ -50,6 +50,36 @@ impl SettingsOptions {
         let jobdir = self.jobdir.as_ref().map(|dir| format!("JOBDIR={dir}"));
         [level, file, off, jobdir].into_iter().flatten().fold(layers, |layers, pair| layers.set(&pair))
     }
+}
+
+/// Which job store.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct StoreOption {
+    /// The job store; left out: jobs.db in DATA_DIR of the settings, which is .dragline/jobs.db where nobody sets it
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+impl StoreOption {
+    /// The store's file: the named one, or that of the settings in use here.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] when the settings have to be asked and are wrong.
+    pub(crate) fn path(&self) -> Result<PathBuf, CliError> {
+        match &self.db {
+            Some(path) => Ok(path.clone()),
+            None => Ok(crate::run::store_path(&settings_here()?)),
+        }
+    }
+}
+
+/// The settings of file and environment, for verbs that crawl nothing.
+///
+/// # Errors
+/// [`CliError::Usage`] when they are wrong.
+pub(crate) fn settings_here() -> Result<Settings, CliError> {
+    let layers = SettingsOptions::default().layers(None, Path::new("."), Environment::of(std::env::vars_os()));
+    Ok(layers.resolve().map_err(CliError::usage)?.settings)
 }
 
 /// Reads `-a NAME=VALUE` options; the last one of a name wins.

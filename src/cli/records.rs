@@ -1,16 +1,15 @@
 //! `items`, `requests`, `logs`, `stats`: the records of one job, one JSON text on a line, as they were delivered.
 
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 
 use super::exit::CliError;
+use super::options::StoreOption;
 use crate::apcloudy::RecordKind;
 use crate::courier::{JobStore, StoreError};
 
-/// The job store when nobody names another.
-pub(crate) const DEFAULT_STORE: &str = ".dragline/jobs.db";
 /// Ids that an error names.
 const NAMED: usize = 10;
 
@@ -20,9 +19,8 @@ pub(crate) struct RecordsArgs {
     /// The job's id; left out: the last job
     #[arg(value_name = "JOB")]
     job: Option<String>,
-    /// The job store
-    #[arg(long, default_value = DEFAULT_STORE, value_name = "FILE")]
-    db: PathBuf,
+    #[command(flatten)]
+    store: StoreOption,
 }
 
 /// Why a list ended before its end.
@@ -49,7 +47,7 @@ impl From<io::Error> for Cut {
 /// # Errors
 /// When there is no such store or job, or the output cannot be written.
 pub(crate) fn records(args: &RecordsArgs, kind: RecordKind, to: &mut dyn Write) -> Result<(), CliError> {
-    let store = open(&args.db)?;
+    let store = open(&args.store.path()?)?;
     let job = args.job(&store)?;
     lines(to, |to| store.each_record(&job, kind, |record| Ok(writeln!(to, "{record}")?)))
 }
@@ -59,7 +57,7 @@ pub(crate) fn records(args: &RecordsArgs, kind: RecordKind, to: &mut dyn Write) 
 /// # Errors
 /// When there is no such store or job, the job has no stats, or the output cannot be written.
 pub(crate) fn stats(args: &RecordsArgs, to: &mut dyn Write) -> Result<(), CliError> {
-    let store = open(&args.db)?;
+    let store = open(&args.store.path()?)?;
     let job = args.job(&store)?;
     match store.stats_text(&job).map_err(store_error)? {
         Some(stats) => lines(to, |to| Ok(writeln!(to, "{stats}")?)),
@@ -117,6 +115,8 @@ impl RecordsArgs {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use std::path::PathBuf;
+
     use clap::Parser as _;
 
     use super::*;

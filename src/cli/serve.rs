@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::CliError;
 use super::logging::{self, LogOptions, LogPlace};
-use super::records::DEFAULT_STORE;
+use super::options::{StoreOption, settings_here};
 use crate::serve::{ServeError, ServeOptions, serve as run};
 use crate::settings::{LogFormat, LogLevel};
 
@@ -27,18 +27,17 @@ pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0 takes any free one
     #[arg(short, long, default_value = "127.0.0.1:8080", value_name = "ADDR:PORT")]
     listen: SocketAddr,
-    /// The job store; made if it is not there
-    #[arg(long, default_value = DEFAULT_STORE, value_name = "FILE")]
-    db: PathBuf,
+    #[command(flatten)]
+    store: StoreOption,
     /// Keys of those who may deliver, instead of config/serve.toml
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Bytes of the largest body, 1024 to 268435456
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1_024..=256 << 20))]
     max_body: u32,
-    /// Deletes finished jobs beyond the newest N at the start; 0 keeps all
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    keep: u64,
+    /// Deletes finished jobs beyond the newest N at the start; 0 keeps all. Left out: JOBS_KEEP of the settings
+    #[arg(long, value_name = "N")]
+    keep: Option<u64>,
 }
 
 /// Runs the verb.
@@ -48,6 +47,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     let log = LogOptions { level: LogLevel::Info, format: LogFormat::Text, place: LogPlace::Stderr };
     logging::install(&log).map_err(CliError::internal)?;
+    let options = args.options()?;
     crate::actor::run_system(async {
         let broken = |error: std::io::Error| CliError::internal(format!("signals cannot be handled: {error}"));
         let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
@@ -58,7 +58,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
                 _ = terminate.recv() => {}
             }
         };
-        run(args.options(), &mut std::io::stdout(), until).await.map_err(serve_error)
+        run(options, &mut std::io::stdout(), until).await.map_err(serve_error)
     })
 }
 
@@ -71,14 +71,17 @@ fn serve_error(error: ServeError) -> CliError {
 }
 
 impl ServeArgs {
-    fn options(&self) -> ServeOptions {
-        ServeOptions {
+    fn options(&self) -> Result<ServeOptions, CliError> {
+        Ok(ServeOptions {
             listen: self.listen,
-            db: self.db.clone(),
+            db: self.store.path()?,
             keys: self.keys.clone(),
             max_body: usize::try_from(self.max_body).unwrap_or(usize::MAX),
-            keep: self.keep,
-        }
+            keep: match self.keep {
+                Some(keep) => keep,
+                None => settings_here()?.jobs_keep,
+            },
+        })
     }
 }
 
@@ -99,10 +102,10 @@ mod tests {
 
     #[test]
     fn options_reach_the_webhook() {
-        let options = args("--listen 127.0.0.1:0 --db a/b.db --keys k.toml --max-body 2048 --keep 3").unwrap().options();
+        let options = args("--listen 127.0.0.1:0 --db a/b.db --keys k.toml --max-body 2048 --keep 3").unwrap().options().unwrap();
         assert_eq!((options.listen.port(), options.max_body, options.keep), (0, 2_048, 3));
         assert_eq!((options.db, options.keys), (PathBuf::from("a/b.db"), Some(PathBuf::from("k.toml"))));
-        let plain = args("").unwrap().options();
+        let plain = args("").unwrap().options().unwrap();
         assert_eq!((plain.db, plain.keys, plain.max_body), (PathBuf::from(".dragline/jobs.db"), None, 16 * 1024 * 1024));
         assert!(args("--max-body 1").is_err() && args("--listen nowhere").is_err());
     }

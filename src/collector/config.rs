@@ -42,7 +42,8 @@ pub struct CollectorConfig {
     pub sync_every: Duration,
     /// Size of a segment of the record log. Bytes.
     pub segment_bytes: u64,
-    /// Most bytes of undelivered records (`SPOOL_MAX_BYTES`); one group and the log records of a turn may go beyond.
+    /// Most bytes on disk that wait for the sink (`SPOOL_MAX_BYTES`). Keeping stops a sixteenth before, so that what a turn
+    /// still appends has room.
     pub spool_max_bytes: u64,
     /// How long a disk may refuse writes (`DISK_WAIT`).
     pub disk_wait: Duration,

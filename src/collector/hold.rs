@@ -40,8 +40,9 @@ struct Disk {
 }
 
 impl Hold {
+    /// The last sixteenth of the bound is for what a turn appends beyond it: the disk never holds more.
     pub(super) const fn new(max_bytes: u64, wait: Duration) -> Self {
-        Self { max_bytes, wait, disk: None, full: false, stuck: None, told: false, gave_up: false }
+        Self { max_bytes: max_bytes - max_bytes / 16, wait, disk: None, full: false, stuck: None, told: false, gave_up: false }
     }
 
     /// Whether the disk may be tried.
@@ -80,9 +81,13 @@ impl Hold {
         self.stuck = if self.full && stopped.is_some() { self.stuck.or(Some(now)) } else { None };
         let why = || match (&self.disk, stopped) {
             (Some(disk), _) => format!("the disk refuses writes: {}", disk.why),
-            (None, Some(stopped)) => format!("the spool holds {undelivered} undelivered bytes (SPOOL_MAX_BYTES) and {stopped}"),
+            (None, Some(stopped)) => {
+                format!("the spool holds {undelivered} bytes that the sink does not have (SPOOL_MAX_BYTES) and {stopped}")
+            }
             (None, None) => {
-                format!("the spool holds {undelivered} undelivered bytes (SPOOL_MAX_BYTES): the sink is slower than the crawl")
+                format!(
+                    "the spool holds {undelivered} bytes that the sink does not have (SPOOL_MAX_BYTES): the sink is slower than the crawl"
+                )
             }
         };
         let held = self.full || self.disk.is_some();
@@ -125,7 +130,7 @@ mod tests {
     #[test]
     fn a_full_spool_blocks_once_and_unblocks_an_eighth_below() {
         let now = Instant::now();
-        let mut hold = Hold::new(800, SECOND);
+        let mut hold = Hold::new(853, SECOND);
         assert_eq!(hold.judge(now, 799, None), Trouble::None);
         assert!(matches!(hold.judge(now, 800, None), Trouble::Blocked(why) if why.contains("SPOOL_MAX_BYTES")));
         for bytes in [900, 799, 701] {
@@ -156,7 +161,7 @@ mod tests {
     #[test]
     fn a_full_spool_gives_up_only_when_the_sink_takes_nothing_any_more() {
         let now = Instant::now();
-        let mut hold = Hold::new(800, SECOND);
+        let mut hold = Hold::new(853, SECOND);
         assert!(matches!(hold.judge(now, 800, None), Trouble::Blocked(_)));
         assert_eq!(hold.judge(now + 99 * SECOND, 800, None), Trouble::None);
         assert_eq!(hold.judge(now + 100 * SECOND, 800, Some("401")), Trouble::None);

@@ -30,7 +30,7 @@ impl CollectorState {
         let mut result = Ok(());
         while let Some((group, _)) = self.waiting.front() {
             let Some(log) = &mut self.log else { break };
-            if self.hold.is_full(log.undelivered_bytes()) && !self.phase.is_closing() {
+            if self.hold.is_full(log.held_bytes()) && !self.phase.is_closing() {
                 break;
             }
             let name = (group.tag, group.part);
@@ -127,7 +127,7 @@ impl CollectorState {
     pub(super) fn append_logs(&mut self, now: Instant) -> Result<(), LogError> {
         self.next_ring = now + if self.phase.is_closing() { RING_AT_CLOSE } else { RING_EVERY };
         let Some(log) = &self.log else { return Ok(()) };
-        if self.hold.is_full(log.undelivered_bytes()) && !self.phase.is_closing() {
+        if self.hold.is_full(log.held_bytes()) && !self.phase.is_closing() {
             return Ok(());
         }
         // Once the stats are in the open batch, only its size in bytes can cut it.

@@ -153,14 +153,9 @@ pub fn open_at(
 /// Says what was found in the spool.
 fn tell(spool: &Path, recovered: &Recovered) {
     let spool = spool.display();
-    if !recovered.cuts.is_empty() || recovered.uncut.is_some() || !recovered.ends.is_empty() {
-        tracing::info!(
-            %spool,
-            batches = recovered.cuts.len(),
-            open = recovered.uncut.is_some(),
-            ends = recovered.ends.len(),
-            "an earlier run left records: they are delivered first"
-        );
+    if !recovered.cuts.is_empty() || recovered.uncut.is_some() {
+        let batches = recovered.cuts.len() + usize::from(recovered.uncut.is_some());
+        tracing::info!(%spool, batches, "an earlier run left records: they are delivered first");
     }
     if let Some(torn) = &recovered.torn {
         tracing::warn!(%spool, bytes = torn.bytes, "an unfinished write of an earlier run was cut off");

@@ -156,7 +156,7 @@ impl CollectorState {
     }
 
     /// The frontier has persisted these ends.
-    pub(super) fn settle(&mut self, requests: &[RequestId]) {
+    pub(crate) fn settle(&mut self, requests: &[RequestId]) {
         let Some(log) = &mut self.log else { return };
         for request in requests {
             if let Some(seq) = self.ends.remove(&request.0) {
@@ -279,7 +279,7 @@ impl CollectorState {
 
     fn offer(&mut self, now: Instant, courier: &Link<Order>) {
         let Some(log) = &mut self.log else { return };
-        let spool_full = self.hold.is_full(log.undelivered_bytes());
+        let spool_full = self.hold.is_full(log.held_bytes());
         if spool_full && self.outbox.is_idle() && self.outbox.stopped().is_none() {
             // The batch that would make room is still filling.
             self.full.extend(self.batcher.close());
@@ -295,7 +295,7 @@ impl CollectorState {
     fn judge(&mut self, now: Instant) {
         // At the close everything is taken: the links bound it.
         let log = self.log.as_ref().filter(|_| !self.phase.is_closing());
-        let undelivered = log.map_or(0, RecordLog::undelivered_bytes);
+        let undelivered = log.map_or(0, RecordLog::held_bytes);
         let stopped = self.outbox.stopped();
         match self.hold.judge(now, undelivered, stopped) {
             Trouble::None => {}

@@ -38,7 +38,7 @@ use crate::settings::UnmatchedLease;
 use deliver::Background;
 use jobdir::{JobCard, OpenCard};
 use sink::Sink;
-pub(crate) use sink::place;
+pub(crate) use sink::{place, store_path};
 
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);
@@ -115,11 +115,19 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
+    // The queue begins anew with every run: the ends of earlier ones tell it nothing, and must not hold segments.
+    let ends: Vec<_> = delivery.ends.iter().map(|end| end.request).collect();
+    delivery.collector.lock().unwrap_or_else(PoisonError::into_inner).settle(&ends);
     // Only now is the job ours: the spool of another process that runs it would have been refused.
     if let Some(path) = sink.store() {
-        JobStore::open(path)
-            .and_then(|store| store.job_started(&spec.job_id, spec.spider.name, &utc_now()))
-            .map_err(|e| StartError::Io(e.to_string()))?;
+        let store = JobStore::open(path).map_err(|e| StartError::Io(e.to_string()))?;
+        store.job_started(&spec.job_id, spec.spider.name, &utc_now()).map_err(|e| StartError::Io(e.to_string()))?;
+        // A store that cannot be tidied is still good for this job.
+        match store.prune(settings.jobs_keep) {
+            Ok(pruned) if pruned.is_empty() => {}
+            Ok(pruned) => tracing::info!(jobs = pruned.len(), "finished jobs beyond JOBS_KEEP were deleted from the job store"),
+            Err(error) => tracing::warn!(%error, "old jobs cannot be deleted from the job store (JOBS_KEEP)"),
+        }
     }
     let earlier = leftovers::name(earlier, sink.place());
 

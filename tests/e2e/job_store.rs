@@ -57,6 +57,21 @@ fn a_crawl_is_read_back_with_the_verbs() {
 }
 
 #[test]
+fn the_store_is_where_the_settings_say_and_keeps_as_many_jobs_as_they_say() {
+    let folder = Folder::new();
+    let shop = Shop::start(&folder, &["--products", "20", "--fast"]);
+    let url = format!("url={}", shop.url);
+    folder.write("dragline.toml", "DATA_DIR = \"elsewhere\"\nJOBS_KEEP = 1\n");
+    for job in ["JOB_ID=1", "JOB_ID=2", "JOB_ID=3"] {
+        let ended = folder.run(&["crawl", "bookshop", "-a", &url, "-a", job]).with_code(0);
+        assert_eq!(job == "JOB_ID=3", ended.err.contains("JOBS_KEEP"), "{ended}");
+    }
+    let jobs = folder.run(&["jobs"]);
+    assert_eq!(lines(&jobs.out).iter().map(|job| job["id"].as_str().unwrap()).collect::<Vec<_>>(), ["3", "2"], "{jobs}");
+    assert!(folder.file("elsewhere/jobs.db").exists() && !folder.file(".dragline").exists());
+}
+
+#[test]
 fn a_job_of_the_webhook_is_listed_and_ends_with_its_stats() {
     let folder = Folder::new();
     let hook = Hook::start(&folder, &["--db", "in.db"]);

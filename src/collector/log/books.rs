@@ -16,7 +16,6 @@ struct OpenCut {
     cut: Cut,
     /// The id it was cut with; it has another one if it lost records since.
     was: BatchId,
-    bytes: u64,
     /// In the order they were noted.
     parts: Vec<Part>,
 }
@@ -33,7 +32,6 @@ pub(super) struct Books {
     gaps: Vec<(SeqRange, u64)>,
     /// Where cuts begin behind records whose own cut was lost.
     fences: Vec<u64>,
-    undelivered_bytes: u64,
     unsettled: BTreeMap<u64, End>,
     last_end: u64,
     /// The newest settle mark in the log.
@@ -50,9 +48,7 @@ impl Books {
                 self.last_end = seq;
             }
             Frame::Entry(_) => {
-                let bytes = frame.text_bytes();
-                self.uncut.push_back((seq, bytes));
-                self.undelivered_bytes += bytes;
+                self.uncut.push_back((seq, frame.text_bytes()));
             }
             Frame::Cut(cut) => {
                 let SeqRange { first, last } = cut.range;
@@ -61,15 +57,14 @@ impl Books {
                 }
                 let from = self.uncut.partition_point(|(seq, _)| *seq < first);
                 let to = self.uncut.partition_point(|(seq, _)| *seq <= last).max(from);
-                let bytes = self.uncut.drain(from..to).map(|(_, size)| size).sum();
+                self.uncut.drain(from..to);
                 let left = Cut { id: self.id_of_rest(seq, cut), range: cut.range };
-                self.open.insert(first, OpenCut { cut: left, was: cut.id, bytes, parts: Vec::new() });
+                self.open.insert(first, OpenCut { cut: left, was: cut.id, parts: Vec::new() });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
                 if let Some(first) = self.known(*id).map(|open| open.cut.range.first) {
-                    let bytes = self.open.remove(&first).map_or(0, |open| open.bytes);
-                    self.undelivered_bytes = self.undelivered_bytes.saturating_sub(bytes);
+                    self.open.remove(&first);
                 }
             }
             Frame::Part(part) => {
@@ -166,8 +161,10 @@ impl Books {
         self.unsettled.iter().map(|(seq, end)| (*seq, *end)).collect()
     }
 
-    pub(super) fn undelivered_bytes(&self) -> u64 {
-        self.undelivered_bytes
+    /// The lowest number of a record, or of a batch with one, that the sink does not have.
+    pub(super) fn oldest_undelivered(&self) -> Option<u64> {
+        let uncut = self.uncut.front().map(|(seq, _)| *seq);
+        uncut.into_iter().chain(self.open.keys().next().copied()).min()
     }
 
     pub(super) fn is_clear(&self) -> bool {

@@ -275,10 +275,13 @@ impl RecordLog {
         self.segments.iter().map(|segment| segment.bytes).sum::<u64>() + self.pending.len() as u64
     }
 
-    /// Bytes of record text the sink does not have yet.
+    /// Bytes on disk, or on the way there, that wait for the sink: of the segment with the oldest record it does not
+    /// have, and of all after it. 0 when it has everything.
     #[must_use]
-    pub fn undelivered_bytes(&self) -> u64 {
-        self.books.undelivered_bytes()
+    pub fn held_bytes(&self) -> u64 {
+        let Some(oldest) = self.books.oldest_undelivered() else { return 0 };
+        let held = self.segments.iter().filter(|segment| segment.last >= oldest).map(|segment| segment.bytes);
+        held.sum::<u64>() + self.pending.len() as u64
     }
 
     /// Makes the next write fail, or work again.
