@@ -61,6 +61,9 @@ pub(crate) struct DeliverArgs {
     /// Send the records in `rejected/` again, one file at a time; what is taken is removed
     #[arg(long)]
     rejected: bool,
+    /// Send also what was meant for the other kind of sink: for APCloudy into the local job store, or the other way round
+    #[arg(long)]
+    any_sink: bool,
     /// How long a sink that takes nothing is tried again, for each spool
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
@@ -165,6 +168,9 @@ impl Errand<'_> {
             Ok(job) => job,
             Err(why) => return Ok(Sent::not(why)),
         };
+        if let Some(meant) = meant(spool).filter(|meant| !self.args.any_sink && kind(meant) != kind(self.sink.place())) {
+            return Ok(Sent::not(elsewhere(&job, &meant, self.sink.place())));
+        }
         self.announce(spool, &job);
         let resent = if self.args.rejected && spool.holds.rejected > 0 { Some(self.resend(spool).await?) } else { None };
         let stats = Stats::new();
@@ -181,7 +187,7 @@ impl Errand<'_> {
     /// Says what is about to happen, and where it was meant to go if that was elsewhere.
     fn announce(&self, spool: &Spool, job: &JobId) {
         let (dir, place) = (spool.dir.display(), self.sink.place());
-        let meant = spool.card.as_ref().ok().and_then(|card| card.as_ref()?.sink.clone()).filter(|meant| meant != place);
+        let meant = meant(spool).filter(|meant| meant != place);
         let meant = meant.map_or_else(String::new, |meant| format!("; the crawl meant it for {meant}"));
         logging::current().say(&format!("sending {dir}, job {job}, to {place}{meant}"));
     }
@@ -225,6 +231,22 @@ impl Errand<'_> {
             }
         }
     }
+}
+
+/// Where the crawl meant its records to go, if its card says so.
+fn meant(spool: &Spool) -> Option<String> {
+    spool.card.as_ref().ok()?.as_ref()?.sink.clone()
+}
+
+/// `apcloudy` or `embedded`.
+fn kind(place: &str) -> &str {
+    place.split(' ').next().unwrap_or_default()
+}
+
+/// Why records stay that were meant for another kind of sink: who forgot a variable must not empty a spool into the wrong one.
+fn elsewhere(job: &JobId, meant: &str, place: &str) -> String {
+    let how = if kind(meant) == "apcloudy" { "set APCLOUDY_URL and its keys" } else { "leave APCLOUDY_URL out" };
+    format!("job {job}, not sent: it was meant for {meant}, and these settings deliver to {place}; {how}, or add --any-sink")
 }
 
 /// Whose records these are. An id that is given is a text, unless the settings have the same one as a number.
@@ -306,6 +328,17 @@ mod tests {
         assert!(job(&spool(Ok(None)), None, &settings).unwrap_err().contains("--job ID"));
         assert_eq!(job(&spool(Err("torn".into())), Some("8"), &settings).unwrap(), JobId::from("8"));
         assert!(job(&spool(Err("torn".into())), None, &settings).unwrap_err().contains("torn"));
+    }
+
+    #[test]
+    fn what_was_meant_for_another_kind_of_sink_is_not_sent_by_chance() {
+        let to_cloud = JobCard::new(JobId::Number(9), "x").for_run("apcloudy https://a.example", 0);
+        assert_eq!(meant(&spool(Ok(Some(to_cloud)))).as_deref(), Some("apcloudy https://a.example"));
+        assert_eq!(meant(&spool(Ok(None))), None);
+        let job = JobId::from("9");
+        let text = elsewhere(&job, "apcloudy https://a.example", "embedded /d/jobs.db");
+        assert!(text.contains("set APCLOUDY_URL and its keys, or add --any-sink"), "{text}");
+        assert!(elsewhere(&job, "embedded /d/jobs.db", "apcloudy https://a.example").contains("leave APCLOUDY_URL out"));
     }
 
     #[test]

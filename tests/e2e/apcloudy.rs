@@ -221,6 +221,10 @@ fn a_refusal_of_everything_stops_delivery_and_not_the_crawl_unless_told_so() {
     ended.says(&["401", "dragline deliver"]);
     assert!(ended.row("items").contains("40 kept = 0 delivered + 40 in the spool"), "{ended}");
 
+    // Who forgets the variables does not empty the spool into the local store.
+    let by_chance = folder.run(&["deliver"]);
+    assert_eq!(by_chance.code, Some(4), "{by_chance}");
+    assert!(by_chance.out.contains("meant for apcloudy http") && by_chance.out.contains("--any-sink"), "{by_chance}");
     let still = deliver(&folder, &webhook.url(), &[]);
     assert_eq!(still.code, Some(4), "{still}");
     webhook.set_default(Step::Answer(200));
