@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
 use dragline::testkit::{ScriptedWebhook, Step};
@@ -53,6 +54,10 @@ fn texts(records: &[Value]) -> HashSet<String> {
     records.iter().map(Value::to_string).collect()
 }
 
+fn is_segment(file: &Path) -> bool {
+    file.file_name().unwrap().to_string_lossy().starts_with("seg-")
+}
+
 /// Numbers without a pattern that are the same in every run.
 fn moments() -> impl FnMut(u64) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -95,7 +100,10 @@ fn nothing_that_was_kept_is_lost_by_kills_at_any_moment() {
     let missing: Vec<_> = all.difference(&there).collect();
     assert!(missing.is_empty(), "{} of {} are missing, for example {:?}", missing.len(), all.len(), missing.first());
     assert_eq!(there.len(), arrived.len(), "and nothing arrives under two ids");
-    assert_eq!(spools(&folder), [""; 0]);
+    // A kill between the making of a directory and its card leaves it empty: a later start takes it away.
+    let segments: Vec<_> =
+        folder.files().into_iter().filter(|file| file.starts_with(folder.file(".dragline")) && is_segment(file)).collect();
+    assert!(segments.is_empty(), "{segments:?}");
     // The index of log lines goes on over the runs of one job.
     let mut indexes: BTreeMap<String, Vec<u64>> = BTreeMap::new();
     for request in webhook.requests() {
@@ -174,8 +182,7 @@ fn of_a_damaged_spool_everything_that_reads_arrives_and_the_rest_is_named() {
     running.end();
     let before = kept(&folder);
     let spool = spools(&folder).pop().unwrap();
-    let mut segments: Vec<_> =
-        folder.files().into_iter().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("seg-")).collect();
+    let mut segments: Vec<_> = folder.files().into_iter().filter(|file| is_segment(file)).collect();
     segments.sort();
     let mut bytes = std::fs::read(&segments[0]).unwrap();
     let (third, half) = (bytes.len() / 3, bytes.len() / 2);
