@@ -27,6 +27,9 @@ use crate::collector::batch::{Batch, Counts};
 use crate::collector::log::{Fate, Part};
 use crate::settings::OnFatal;
 
+/// Records refused one by one, with none taken in between, after which it is the sink and not the records: the rest stays in
+/// the spool instead of becoming a file each.
+const REFUSED_IN_A_ROW: u64 = 500;
 /// Panics of the sink in a row after which it is not called any more.
 const PANICS: u32 = 3;
 /// The longest wait between two tries that a sink does not ask for.
@@ -68,6 +71,8 @@ pub struct CourierState {
     /// A call is under way. Still set at the start of an incarnation, it was lost with the one before.
     calling: bool,
     panics: u32,
+    /// Records put aside since the sink took any.
+    put_aside: u64,
     /// For the collector, not yet told.
     reports: Vec<Report>,
 }
@@ -113,6 +118,7 @@ impl CourierState {
             fatal: None,
             calling: false,
             panics: 0,
+            put_aside: 0,
             reports: Vec::new(),
         }
     }
@@ -173,6 +179,10 @@ impl CourierState {
                 self.stats.inc("courier/failures/retry");
                 self.later(&why, after, now)
             }
+            Answer::Split { why } | Answer::Reject { why } if self.put_aside >= REFUSED_IN_A_ROW => {
+                self.stats.inc("courier/failures/fatal");
+                self.give_up(&format!("{why} (so were the {} records before, one by one)", self.put_aside))
+            }
             Answer::Split { why } | Answer::Reject { why } => {
                 self.stats.inc("courier/failures/split");
                 if self.take_apart(&why) {
@@ -231,6 +241,7 @@ impl CourierState {
             self.stats.add("courier/delivered", signed(records(target.counts)));
             self.stats.add("courier/bytes", i64::try_from(target.body.len()).unwrap_or(i64::MAX));
         }
+        self.put_aside = 0;
         self.stats.inc(if self.split.is_some() { "courier/parts" } else { "courier/batches" });
         self.advance(Fate::Delivered)
     }
@@ -299,6 +310,7 @@ impl CourierState {
             Ok(file) => {
                 self.say(&answer, Next::PutAside(&file));
                 self.stats.add("courier/rejected", signed(records(counts)));
+                self.put_aside = self.put_aside.saturating_add(records(counts));
                 self.advance(Fate::Rejected)
             }
             Err(error) => {

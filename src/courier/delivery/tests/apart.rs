@@ -73,6 +73,33 @@ fn a_batch_of_which_nothing_passes_is_rejected() {
 }
 
 #[test]
+fn a_sink_that_refuses_every_record_is_asked_no_more_and_the_rest_stays() {
+    let mut bench = Bench::new(|_, _| Answer::Split { why: "422: the schema has changed".to_owned() });
+    for _ in 0..20 {
+        bench.take(&batch_of(50, false), &[]);
+    }
+    bench.run();
+    let settled = bench.settled();
+    assert_eq!(settled.iter().filter(|how| **how == How::Rejected).count(), 10, "{settled:?}");
+    assert!(
+        settled[10..].iter().all(|how| matches!(how, How::Spooled(why) if why.contains("500 records before"))),
+        "{settled:?}"
+    );
+    assert_eq!(bench.stats.count("courier/rejected"), 500);
+
+    // One that takes some is none of these, however much it refuses.
+    let mut bench = Bench::new(|numbers, _| match numbers {
+        [0] => Answer::Delivered,
+        _ => Answer::Split { why: "422".to_owned() },
+    });
+    for _ in 0..20 {
+        bench.take(&batch_of(50, false), &[]);
+    }
+    bench.run();
+    assert!(bench.settled().iter().all(|how| matches!(how, How::Split { .. })));
+}
+
+#[test]
 fn a_body_that_does_not_read_is_put_aside_as_a_whole() {
     let mut bench = Bench::new(|_, _| Answer::Delivered);
     let mut batch = batch_of(5, true);
