@@ -58,6 +58,8 @@ fn a_sink_that_refuses_the_delivery_s_own_lines_starts_no_endless_stream() {
         let mut rig = setup.start(&dir.path().join("spool"));
         let level = Arc::new(LiveLevel::new(LogLevel::Info));
         let layer = LogLayer::with_clock(rig.ring.clone(), level, rig.stats.clone(), clock);
+        // With a second one alive, no thread without a subscriber switches an event off for all.
+        let _second = tracing::Dispatch::new(tracing_subscriber::registry());
         let _installed = set_default(tracing_subscriber::registry().with(layer));
         tracing::warn!(target: "dragline::courier", "the first one");
         rig.wait(60 * SECOND).await;
