@@ -27,6 +27,8 @@ use super::upload::{Progress, Upload};
 
 /// Bytes of an answer's body that are read, so that the connection can be used again.
 const ANSWER_BYTES: usize = 64 * 1024;
+/// How long the rest of an answer is waited for whose status says that the batch was taken.
+const TAKEN_BODY: Duration = Duration::from_millis(200);
 /// How long an unused connection is kept.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -233,7 +235,9 @@ impl Client {
             Ok(Err(error)) => return shared.about.answer(&error),
             Err(silent) => return shared.about.silent(silent.is_connected),
         };
-        let body = shared.clean(&answer_body(&mut response, idle).await);
+        // Taken is taken: a slow body says nothing more, and the job may end meanwhile.
+        let limit = if response.status().is_success() { idle.min(TAKEN_BODY) } else { idle };
+        let body = shared.clean(&answer_body(&mut response, limit).await);
         let now = Timestamp::try_from((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         Answer::of_response(response.status(), response.headers(), body.as_bytes(), now)
     }

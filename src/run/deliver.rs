@@ -4,7 +4,6 @@
 //! The books of these records are their own: nothing here is counted into the job under way but the `leftover` counters.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,12 +217,20 @@ impl Background {
         Self { end, task }
     }
 
-    /// Ends it within a limit; what is not sent by then stays in its spool.
-    pub(crate) async fn end(self, limit: Duration) {
+    /// Ends it within a limit, or at once when `hurry` is done; what is not sent by then stays in its spool. Its actors
+    /// have ended when this returns.
+    pub(crate) async fn end(self, limit: Duration, hurry: impl Future) {
         self.end.send_replace(Some(limit));
-        let mut task = pin!(self.task);
-        if tokio::time::timeout(limit.saturating_add(ANSWER), &mut task).await.is_err() {
-            task.abort();
+        let mut task = self.task;
+        tokio::select! {
+            biased;
+            _ = &mut task => return,
+            _ = hurry => {}
+            () = tokio::time::sleep(limit.saturating_add(ANSWER)) => {}
+        }
+        task.abort();
+        if task.await.is_err() {
+            tracing::warn!("what earlier runs left is not sent to its end: the rest stays in its spools; `dragline deliver` sends it");
         }
     }
 }

@@ -186,7 +186,7 @@ fn leftovers_go_one_spool_after_the_other_and_are_counted_beside_the_job() {
         assert_eq!(items(&sink), (0..12).chain(0..12).collect::<Vec<_>>());
         assert!(dirs.iter().all(|dir| !dir.exists()));
         let begun = Instant::now();
-        background.end(5 * SECOND).await;
+        background.end(5 * SECOND, never()).await;
         assert!(begun.elapsed() < SECOND);
         assert_eq!((stats.count("courier/leftover_batches"), stats.count("courier/leftover_records")), (4, 24));
         assert_eq!(stats.count("courier/delivered"), 0, "the job's own books know nothing of it");
@@ -204,8 +204,28 @@ fn the_end_of_a_crawl_waits_no_longer_than_its_limit_for_leftovers() {
         let background = background(spools, &sink, &stats);
         tokio::time::sleep(60 * SECOND).await;
         let begun = Instant::now();
-        background.end(3 * SECOND).await;
+        background.end(3 * SECOND, never()).await;
         assert!(begun.elapsed() <= 5 * SECOND, "{:?}", begun.elapsed());
+        for dir in dirs {
+            let spool = Spool::look(&dir).unwrap();
+            assert!(spool.holds.segments > 0 && !spool.in_use, "{spool:?}");
+        }
+    });
+}
+
+#[test]
+fn whoever_is_impatient_leaves_spools_that_nobody_holds() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let (sink, stats) = (MemorySink::new(), Stats::new());
+        sink.block();
+        let spools = two(&dir);
+        let dirs = dirs(&spools);
+        let background = background(spools, &sink, &stats);
+        tokio::time::sleep(60 * SECOND).await;
+        let begun = Instant::now();
+        background.end(60 * SECOND, tokio::time::sleep(SECOND)).await;
+        assert!(begun.elapsed() < 2 * SECOND, "{:?}", begun.elapsed());
         for dir in dirs {
             let spool = Spool::look(&dir).unwrap();
             assert!(spool.holds.segments > 0 && !spool.in_use, "{spool:?}");
@@ -222,6 +242,6 @@ fn after_a_fatal_answer_the_other_spools_are_not_tried() {
         let background = background(two(&dir), &sink, &stats);
         tokio::time::sleep(20 * SECOND).await;
         assert_eq!(sink.calls(), 1);
-        background.end(SECOND).await;
+        background.end(SECOND, never()).await;
     });
 }
