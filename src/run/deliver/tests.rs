@@ -128,6 +128,44 @@ fn a_sink_that_takes_nothing_any_more_is_asked_once_and_named() {
 }
 
 #[test]
+fn a_disk_that_refuses_writes_is_named_and_not_the_sink() {
+    run_local(async {
+        for (patience, told) in [(30 * SECOND, "the disk refuses writes"), (300 * SECOND, "DISK_WAIT")] {
+            let dir = TempDir::new().unwrap();
+            let spool = killed(&dir.path().join("7-1"), "7", 25);
+            let config = CollectorConfig { segment_bytes: 64, ..config() };
+            let sink = Box::new(MemorySink::new());
+            // Once it is open and before anything is written: the next segment has no place.
+            let ending = async {
+                std::fs::remove_dir_all(&spool.dir).unwrap();
+                tokio::time::sleep(patience).await;
+                Duration::ZERO
+            };
+            let sent = deliver_spool(&spool, &JobId::from("7"), sink, config, Place::Here, Stats::new(), ending).await.unwrap();
+            assert_eq!((sent.delivered, sent.left), (0, 25));
+            assert!(sent.stopped.as_deref().is_some_and(|why| why.contains(told)), "{:?}", sent.stopped);
+        }
+    });
+}
+
+#[test]
+fn what_damage_took_with_it_is_counted() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let spool = killed(&dir.path().join("7-1"), "7", 9);
+        let segment = spool.dir.join(format!("seg-{:020}.log", 1));
+        let mut bytes = std::fs::read(&segment).unwrap();
+        let hit = bytes.windows(8).position(|text| text == br#"{"n": 4}"#).unwrap();
+        bytes[hit..hit + 8].fill(0);
+        std::fs::write(&segment, bytes).unwrap();
+        let sink = MemorySink::new();
+        let sent = send(&spool, "7", &sink, never()).await.unwrap();
+        assert_eq!((sent.delivered, sent.left, sent.lost), (8, 0, 1));
+        assert_eq!(items(&sink), [0, 1, 2, 3, 5, 6, 7, 8]);
+    });
+}
+
+#[test]
 fn a_spool_of_a_running_process_or_of_another_job_is_left_alone() {
     run_local(async {
         let dir = TempDir::new().unwrap();
