@@ -206,7 +206,10 @@ pub(crate) fn turned(jobdir: &Path, place: &str) -> Option<String> {
     let spool = Spool::look(&jobdir.join("spool")).ok()?;
     let meant = spool.card.as_ref().ok()?.as_ref()?.sink.as_deref()?;
     (spool.holds.segments > 0 && meant != place).then(|| {
-        format!("an earlier run of this job left records in {} that were meant for {meant}; they go to {place} now", spool.dir.display())
+        format!(
+            "an earlier run of this job left records in {} that were meant for {meant}; they go to {place} now",
+            spool.dir.display()
+        )
     })
 }
 

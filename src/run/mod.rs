@@ -115,6 +115,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let delivery = crate::collector::open(&settings, &spec.job_id, outlets, webhook, seeds).map_err(|e| match e {
         // What the caller can mend: another directory, or the other run's end.
         LogError::Locked { .. } | LogError::OtherJob { .. } | LogError::NewerFormat { .. } => StartError::Usage(e.to_string()),
+        LogError::Io { .. } => StartError::Usage(format!("{e}; mend that, or set DATA_DIR (or JOBDIR) to another directory")),
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
