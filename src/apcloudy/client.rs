@@ -27,6 +27,8 @@ use super::upload::{Progress, Upload};
 
 /// Bytes of an answer's body that are read, so that the connection can be used again.
 const ANSWER_BYTES: usize = 64 * 1024;
+/// How long the rest of an answer is waited for whose status says that the batch was taken.
+const TAKEN_BODY: Duration = Duration::from_millis(200);
 /// How long an unused connection is kept.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -133,6 +135,15 @@ pub enum ClientError {
     /// The proxy's URL cannot be used.
     #[error("the proxy's URL cannot be used; it must be http://, https://, socks5:// or socks5h:// with host and port")]
     Proxy,
+    /// A variable of the environment names no proxy.
+    #[error(
+        "the environment variable {variable} holds no proxy's URL (not shown); it must be http://, https://, socks5:// or \
+         socks5h:// with host and port; mend or unset it, or name the backend in NO_PROXY"
+    )]
+    EnvironmentProxy {
+        /// Which one.
+        variable: &'static str,
+    },
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
@@ -175,6 +186,11 @@ impl Client {
         let given = config.api_key.expose_secret();
         let mut api_key = HeaderValue::from_str(given).ok().filter(|_| given.is_ascii()).ok_or(ClientError::ApiKey)?;
         api_key.set_sensitive(true);
+        if matches!(config.proxy, ProxyChoice::Environment)
+            && let Some(variable) = unusable_proxy(&endpoint)
+        {
+            return Err(ClientError::EnvironmentProxy { variable });
+        }
         let about = About {
             authority: endpoint.authority().to_owned(),
             proxy: shown_proxy(&config.proxy, &endpoint),
@@ -233,7 +249,9 @@ impl Client {
             Ok(Err(error)) => return shared.about.answer(&error),
             Err(silent) => return shared.about.silent(silent.is_connected),
         };
-        let body = shared.clean(&answer_body(&mut response, idle).await);
+        // Taken is taken: a slow body says nothing more, and the job may end meanwhile.
+        let limit = if response.status().is_success() { idle.min(TAKEN_BODY) } else { idle };
+        let body = shared.clean(&answer_body(&mut response, limit).await);
         let now = Timestamp::try_from((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         Answer::of_response(response.status(), response.headers(), body.as_bytes(), now)
     }
@@ -324,6 +342,24 @@ fn proxy(url: &str) -> Result<Proxy, ClientError> {
         return Err(ClientError::Proxy);
     }
     Proxy::all(url).map_err(|_| ClientError::Proxy)
+}
+
+/// The variable that names a proxy for this endpoint which cannot be used. Without this check the batches would go past
+/// the proxy without a word.
+fn unusable_proxy(endpoint: &Endpoint) -> Option<&'static str> {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let target = endpoint.url().as_str().parse().ok()?;
+    let no = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
+    let usable = |proxy: String| Matcher::builder().all(proxy).no(no.clone()).build().intercept(&target).is_some();
+    let names: [&'static str; 4] = match endpoint.url().scheme() {
+        "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    // A host that NO_PROXY covers needs none.
+    if !usable("http://proxy.invalid:1".to_owned()) {
+        return None;
+    }
+    names.into_iter().find_map(|name| Some((name, set(name)?))).filter(|(_, value)| !usable(value.clone())).map(|(name, _)| name)
 }
 
 /// Host and port of the proxy in between, for messages.

@@ -179,7 +179,7 @@ impl Errand<'_> {
         let sent = deliver_spool(spool, &job, self.sink.open()?, config, Place::Here, stats.clone(), ending).await;
         let holds = Holds::of(&spool.dir).unwrap_or(spool.holds);
         Ok(match sent {
-            Ok(outcome) => line(&job, &outcome, resent.as_ref(), holds),
+            Ok(outcome) => line(&job, &because(outcome, self.stop.times()), resent.as_ref(), holds),
             Err(error) => Sent::not(format!("job {job}, not sent: {error}")),
         })
     }
@@ -266,6 +266,14 @@ fn job(spool: &Spool, given: Option<&str>, settings: &Settings) -> Result<JobId,
     }
 }
 
+/// What is left after a signal is left for that reason, unless there was another one before.
+fn because(mut outcome: Outcome, signals: u64) -> Outcome {
+    if signals > 0 && outcome.left > 0 {
+        outcome.stopped.get_or_insert_with(|| "a signal came first".to_owned());
+    }
+    outcome
+}
+
 /// The line of a spool that was sent, and whether nothing is left in it. `holds` is what it holds now.
 fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -> Sent {
     let again = resent.map_or(0, |resent| resent.delivered);
@@ -280,6 +288,9 @@ fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -
         let _ = write!(text, " ({why})");
     } else if outcome.left > 0 {
         text.push_str(" (the sink took nothing for too long)");
+    }
+    if outcome.lost > 0 {
+        let _ = write!(text, ", {} lost to damaged or missing segments", grouped(outcome.lost));
     }
     if holds.rejected > 0 {
         let _ = write!(text, "; {} files of refused records in rejected/", holds.rejected);
@@ -302,7 +313,7 @@ fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -
             holds.damaged
         );
     }
-    Sent { text, clear: outcome.left == 0 && holds.rejected == 0 && holds.damaged == 0 }
+    Sent { text, clear: outcome.left == 0 && outcome.lost == 0 && holds.rejected == 0 && holds.damaged == 0 }
 }
 
 #[cfg(test)]
@@ -358,6 +369,13 @@ mod tests {
         ] {
             assert!(sent.text.contains(part), "{part}: {}", sent.text);
         }
+        for (signals, left, expected) in [(0, 3, "too long)"), (1, 3, "3 left (a signal came first)"), (1, 0, "0 left")] {
+            let outcome = because(Outcome { left, ..done.clone() }, signals);
+            let sent = line(&id, &outcome, None, Holds::default());
+            assert!(sent.text.ends_with(expected), "{}", sent.text);
+        }
+        let sent = line(&id, &Outcome { lost: 418, ..done.clone() }, None, Holds::default());
+        assert!(sent.text.ends_with("0 left, 418 lost to damaged or missing segments") && !sent.clear, "{}", sent.text);
         let resent =
             Resent { delivered: 6, refused: vec![("s/rejected/ab.json".into(), "still 422".to_owned())], ..Resent::default() };
         let sent = line(&id, &done, Some(&resent), Holds { rejected: 1, ..Holds::default() });

@@ -145,13 +145,13 @@ mod tests {
             }
         }
         store.store("a", &2.into(), "{\"job_id\": 2, \"data\": {\"items\": [{}]}}").unwrap();
-        assert_eq!(ids(&db), ["4", "3", "2", "1"]);
+        assert_eq!(ids(&db), ["2", "4", "3", "1"], "as `items` without a job takes them");
         for bad in ["prune", "prune --keep 0", "prune --keep 1 --job 2", "prune --job 9"] {
             assert_eq!(run(&db, bad).unwrap_err().code(), 64, "{bad}");
         }
         assert!(run(&db, "prune --job 9").unwrap_err().to_string().contains("it has"));
         assert_eq!(run(&db, "prune --keep 2").unwrap(), "{\"id\":\"3\",\"batches\":0,\"bytes\":0}\n");
-        assert_eq!(ids(&db), ["4", "2", "1"]);
+        assert_eq!(ids(&db), ["2", "4", "1"]);
         let line = "{\"id\":\"1\",\"batches\":0,\"bytes\":0}\n{\"id\":\"2\",\"batches\":1,\"bytes\":38}\n";
         assert_eq!(run(&db, "prune --job 1 --job 2").unwrap(), line);
         assert_eq!(run(&db, "prune --keep 5").unwrap(), "");

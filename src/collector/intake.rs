@@ -151,6 +151,11 @@ impl CollectorState {
         }
         let dropped = i64::try_from(self.ring.dropped()).unwrap_or(i64::MAX);
         if dropped > 0 {
+            if self.stats.count("collector/log_dropped") == 0 {
+                tracing::warn!(
+                    "log records come faster than they can be written: what is over is dropped and not delivered; collector/log_dropped counts it"
+                );
+            }
             self.stats.max("collector/log_dropped", dropped);
         }
         let own = i64::try_from(self.ring.own_dropped()).unwrap_or(i64::MAX);

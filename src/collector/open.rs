@@ -63,6 +63,8 @@ pub struct Delivery {
     pub ends: Vec<End>,
     /// Where the spool lies.
     pub spool: PathBuf,
+    /// Entries of an earlier run that damaged or missing segments took with them, as far as known.
+    pub lost: u64,
 }
 
 /// How far a delivery is that takes nothing new.
@@ -128,6 +130,7 @@ pub fn open_at(
         outcome: outcome::outcome(end.outcome),
     });
     let ends = ends.collect();
+    let lost = recovered.lost;
     let courier = CourierOptions { spool: spool.to_owned(), on_fatal: config.on_fatal, seed: seeds.jitter };
     let courier = CourierState::new(sink, courier, outlets.stats.clone());
     let collector = CollectorState::new(Parts {
@@ -147,6 +150,7 @@ pub fn open_at(
         courier: Arc::new(Mutex::new(courier)),
         ends,
         spool: spool.to_owned(),
+        lost,
     })
 }
 

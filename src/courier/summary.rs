@@ -6,6 +6,13 @@ use serde::Serialize;
 use super::store::{JobStore, StoreError};
 use crate::apcloudy::JobId;
 
+/// All jobs, the one that was last started or heard of first. The index alone knows the last batch of each; only that
+/// one is looked at.
+const BY_AGE: &str = "FROM jobs j
+    LEFT JOIN (SELECT job_id, max(rowid) AS newest FROM batches GROUP BY job_id) l ON l.job_id = j.id
+    LEFT JOIN batches b ON b.rowid = l.newest
+    ORDER BY max(j.started, coalesce(b.received_at, '')) DESC, l.newest DESC, j.rowid DESC";
+
 /// What a job brought in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobSummary {
@@ -110,19 +117,19 @@ impl JobStore {
             .map_err(|source| self.explain("read", source))
     }
 
-    /// All jobs, the newest first.
+    /// All jobs, the one that was last started or heard of first.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
     pub fn jobs(&self) -> Result<Vec<JobRow>, StoreError> {
-        let sql = "SELECT id, spider, started, finished, finish_reason FROM jobs ORDER BY rowid DESC";
+        let sql = format!("SELECT j.id, j.spider, j.started, j.finished, j.finish_reason {BY_AGE}");
         self.connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut query| query.query_map((), job_row)?.collect())
             .map_err(|source| self.explain("read", source))
     }
 
-    /// Hands each job with its amounts to `take`, the newest first, until its first error.
+    /// Hands each job with its amounts to `take`, in the order of [`jobs`](Self::jobs), until its first error.
     ///
     /// # Errors
     /// Those of `take`, and [`StoreError::Sqlite`] or [`StoreError::Damaged`].
@@ -143,13 +150,9 @@ impl JobStore {
     }
 
     pub(super) fn by_age(&self) -> Result<Vec<Aged>, StoreError> {
-        // The index alone knows the last batch of each job; only that one is looked at.
-        let sql = "SELECT j.id, j.finished IS NOT NULL FROM jobs j
-                   LEFT JOIN (SELECT job_id, max(rowid) AS newest FROM batches GROUP BY job_id) l ON l.job_id = j.id
-                   LEFT JOIN batches b ON b.rowid = l.newest
-                   ORDER BY max(j.started, coalesce(b.received_at, '')) DESC, l.newest DESC, j.rowid DESC";
+        let sql = format!("SELECT j.id, j.finished IS NOT NULL {BY_AGE}");
         self.connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut query| query.query_map((), |row| Ok(Aged { id: row.get(0)?, is_finished: row.get(1)? }))?.collect())
             .map_err(|source| self.explain("read", source))
     }
@@ -281,8 +284,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                r#"{"id":"8","spider":"shop","started":"2020-01-02T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":0,"items":0,"requests":0,"logs":0,"bytes":0}"#.to_owned(),
                 format!(r#"{{"id":"7","spider":"shop","started":"2020-01-01T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":2,"items":2,"requests":4,"logs":2,"bytes":{bytes}}}"#),
+                r#"{"id":"8","spider":"shop","started":"2020-01-02T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":0,"items":0,"requests":0,"logs":0,"bytes":0}"#.to_owned(),
             ]
         );
     }

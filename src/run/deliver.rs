@@ -3,8 +3,8 @@
 //! A crawl does so in the background with what earlier runs left for its own sink; `dragline deliver` with everything.
 //! The books of these records are their own: nothing here is counted into the job under way but the `leftover` counters.
 
+use std::cell::RefCell;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,9 @@ pub(crate) struct Outcome {
     pub(crate) refused: u64,
     /// Records that stay.
     pub(crate) left: u64,
-    /// Why the sink takes nothing any more.
+    /// Entries that damaged or missing segments took with them, as far as known.
+    pub(crate) lost: u64,
+    /// Why nothing goes any more: the sink takes nothing, or the disk does not.
     pub(crate) stopped: Option<String>,
 }
 
@@ -78,8 +80,9 @@ pub(crate) async fn deliver_spool(
     stats: Stats,
     ending: impl Future<Output = Duration>,
 ) -> Result<Outcome, DeliverError> {
-    // There is no job to stop.
+    // There is no job to stop, and none that fills the spool.
     config.on_fatal = OnFatal::Spool;
+    config.spool_max_bytes = u64::MAX;
     let delivery = open(spool, job, sink, config, stats.clone()).await?;
     let engine = Tap::<Fact>::new("leftover", 1);
     let collector = Inbox::new("leftover-collector", 1);
@@ -101,10 +104,11 @@ pub(crate) async fn deliver_spool(
     let make = move |_| Collector::new(Arc::clone(&state), facts.clone(), link.clone(), controls.clone());
     let _working = Working(courier_at_work, supervise(place, &collector, Policy::default(), make, died()));
 
+    let held = RefCell::new(None);
     let (limit, stopped) = tokio::select! {
         limit = ending => (limit, None),
         stopped = through(&delivery) => (LAST, stopped),
-        () = gave_up(&engine) => (Duration::ZERO, None),
+        why = gave_up(&engine, &held) => (Duration::ZERO, Some(why)),
         () = gone.notified() => return Err(DeliverError::Ended),
     };
     let controls = collector.controls();
@@ -121,7 +125,8 @@ pub(crate) async fn deliver_spool(
         batches: count("courier/batches") + count("courier/parts"),
         refused: count("courier/rejected"),
         left: closed.left,
-        stopped,
+        lost: delivery.lost,
+        stopped: stopped.or_else(|| held.take()),
     })
 }
 
@@ -162,8 +167,16 @@ async fn through(delivery: &Delivery) -> Option<String> {
     }
 }
 
-async fn gave_up(engine: &Tap<Fact>) {
-    while !matches!(engine.next().await, (Fact::Collector(Kept::GaveUp(_)), _)) {}
+/// Waits until nothing can be written for too long; notes meanwhile what holds it up.
+async fn gave_up(engine: &Tap<Fact>, held: &RefCell<Option<String>>) -> String {
+    loop {
+        match engine.next().await.0 {
+            Fact::Collector(Kept::GaveUp(why)) => return why,
+            Fact::Collector(Kept::Blocked { why }) => drop(held.replace(Some(why))),
+            Fact::Collector(Kept::Unblocked) => drop(held.take()),
+            _ => {}
+        }
+    }
 }
 
 async fn closed(engine: &Tap<Fact>) -> Closed {
@@ -218,12 +231,22 @@ impl Background {
         Self { end, task }
     }
 
-    /// Ends it within a limit; what is not sent by then stays in its spool.
-    pub(crate) async fn end(self, limit: Duration) {
+    /// Ends it within a limit, or at once when `hurry` is done; what is not sent by then stays in its spool. Its actors
+    /// have ended when this returns.
+    pub(crate) async fn end(self, limit: Duration, hurry: impl Future) {
         self.end.send_replace(Some(limit));
-        let mut task = pin!(self.task);
-        if tokio::time::timeout(limit.saturating_add(ANSWER), &mut task).await.is_err() {
-            task.abort();
+        let mut task = self.task;
+        tokio::select! {
+            biased;
+            _ = &mut task => return,
+            _ = hurry => {}
+            () = tokio::time::sleep(limit.saturating_add(ANSWER)) => {}
+        }
+        task.abort();
+        if task.await.is_err() {
+            tracing::warn!(
+                "what earlier runs left is not sent to its end: the rest stays in its spools; `dragline deliver` sends it"
+            );
         }
     }
 }

@@ -201,6 +201,18 @@ pub(crate) fn name(found: Vec<Spool>, place: &str) -> Vec<(Spool, JobCard)> {
     to_send
 }
 
+/// The line that says that what lies in a `JOBDIR` was meant for another sink than `place`, where it goes now.
+pub(crate) fn turned(jobdir: &Path, place: &str) -> Option<String> {
+    let spool = Spool::look(&jobdir.join("spool")).ok()?;
+    let meant = spool.card.as_ref().ok()?.as_ref()?.sink.as_deref()?;
+    (spool.holds.segments > 0 && meant != place).then(|| {
+        format!(
+            "an earlier run of this job left records in {} that were meant for {meant}; they go to {place} now",
+            spool.dir.display()
+        )
+    })
+}
+
 /// The first index no log record has of a job that an earlier run began without a `JOBDIR`.
 pub(crate) fn next_log_index(found: &[Spool], job: &JobId) -> u64 {
     let cards = found.iter().filter_map(|spool| spool.card.as_ref().ok()?.as_ref());
@@ -283,6 +295,19 @@ mod tests {
         assert_eq!(names, ["begins", "held"]);
         assert_eq!(found[0].errand(HERE), Errand::Empty);
         drop(lock);
+    }
+
+    #[test]
+    fn a_jobdir_whose_records_go_elsewhere_now_is_named() {
+        let dir = TempDir::new().unwrap();
+        assert_eq!(turned(dir.path(), HERE), None, "there is nothing yet");
+        fs::create_dir_all(dir.path().join("spool")).unwrap();
+        fs::write(dir.path().join(CARD), card("7", "apcloudy https://h/")).unwrap();
+        assert_eq!(turned(dir.path(), HERE), None, "nothing is left");
+        fs::write(dir.path().join("spool/seg-1.log"), "").unwrap();
+        assert_eq!(turned(dir.path(), "apcloudy https://h/"), None, "the same sink");
+        let line = turned(dir.path(), HERE).unwrap();
+        assert!(line.contains("meant for apcloudy https://h/; they go to embedded /data/jobs.db now"), "{line}");
     }
 
     #[test]

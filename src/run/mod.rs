@@ -103,6 +103,9 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     if let Some(line) = crate::app::ignored(&spec.components, &settings) {
         tracing::info!("{line}");
     }
+    if let Some(line) = settings.jobdir.as_deref().and_then(|dir| leftovers::turned(dir, sink.place())) {
+        tracing::warn!("{line}");
+    }
     let earlier = leftovers::below(&settings.data_dir, None);
     let (own_spool, _) = spool_dir(&settings, &job_text, seeds.instance);
     let card = JobCard::new(spec.job_id.clone(), spec.spider.name)
@@ -112,6 +115,7 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     let delivery = crate::collector::open(&settings, &spec.job_id, outlets, webhook, seeds).map_err(|e| match e {
         // What the caller can mend: another directory, or the other run's end.
         LogError::Locked { .. } | LogError::OtherJob { .. } | LogError::NewerFormat { .. } => StartError::Usage(e.to_string()),
+        LogError::Io { .. } => StartError::Usage(format!("{e}; mend that, or set DATA_DIR (or JOBDIR) to another directory")),
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
@@ -209,10 +213,9 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
     // Whoever wants the job to stop, or has a sink that takes nothing, does not wait for what others left.
     let in_order = matches!(ended.code, 0 | 3) && ended.delivery.undelivered_records == 0;
     let limit = if in_order { settings.close_timeout / 2 } else { Duration::ZERO };
-    tokio::select! {
-        () = earlier.end(limit) => {}
-        _ = stop.pressed(0) => {}
-    }
+    // A press that ended the job has been answered: only a further one is impatient.
+    let answered = stop.times();
+    earlier.end(limit, stop.pressed(answered)).await;
     stop_actors();
     pool.end().await;
     let mut ended = *ended;

@@ -48,6 +48,28 @@ impl Webhook for Touchy {
 }
 
 #[test]
+fn dropped_log_records_are_said_once() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let sink = MemorySink::new();
+        let mut rig = Rig::start(&dir, &sink);
+        let level = Arc::new(LiveLevel::new(LogLevel::Info));
+        let layer = LogLayer::with_clock(rig.ring.clone(), level, rig.stats.clone(), clock);
+        // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
+        let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+        let _installed = set_default(tracing_subscriber::registry().with(layer));
+        for _ in 0..2 {
+            for n in 0..105 {
+                rig.ring.push(record(&format!("line {n}")));
+            }
+            rig.wait(20 * SECOND).await;
+        }
+        let said = messages(&sink.bodies()).iter().filter(|line| line.contains("collector/log_dropped counts it")).count();
+        assert_eq!((rig.stats.count("collector/log_dropped"), said), (10, 1));
+    });
+}
+
+#[test]
 fn a_sink_that_refuses_the_delivery_s_own_lines_starts_no_endless_stream() {
     run_local(async {
         let dir = TempDir::new().unwrap();
@@ -58,7 +80,7 @@ fn a_sink_that_refuses_the_delivery_s_own_lines_starts_no_endless_stream() {
         let mut rig = setup.start(&dir.path().join("spool"));
         let level = Arc::new(LiveLevel::new(LogLevel::Info));
         let layer = LogLayer::with_clock(rig.ring.clone(), level, rig.stats.clone(), clock);
-        // With a second one alive, no thread without a subscriber switches an event off for all.
+        // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
         let _second = tracing::Dispatch::new(tracing_subscriber::registry());
         let _installed = set_default(tracing_subscriber::registry().with(layer));
         tracing::warn!(target: "dragline::courier", "the first one");

@@ -128,6 +128,44 @@ fn a_sink_that_takes_nothing_any_more_is_asked_once_and_named() {
 }
 
 #[test]
+fn a_disk_that_refuses_writes_is_named_and_not_the_sink() {
+    run_local(async {
+        for (patience, told) in [(30 * SECOND, "the disk refuses writes"), (300 * SECOND, "DISK_WAIT")] {
+            let dir = TempDir::new().unwrap();
+            let spool = killed(&dir.path().join("7-1"), "7", 25);
+            let config = CollectorConfig { segment_bytes: 64, ..config() };
+            let sink = Box::new(MemorySink::new());
+            // Once it is open and before anything is written: the next segment has no place.
+            let ending = async {
+                std::fs::remove_dir_all(&spool.dir).unwrap();
+                tokio::time::sleep(patience).await;
+                Duration::ZERO
+            };
+            let sent = deliver_spool(&spool, &JobId::from("7"), sink, config, Place::Here, Stats::new(), ending).await.unwrap();
+            assert_eq!((sent.delivered, sent.left), (0, 25));
+            assert!(sent.stopped.as_deref().is_some_and(|why| why.contains(told)), "{:?}", sent.stopped);
+        }
+    });
+}
+
+#[test]
+fn what_damage_took_with_it_is_counted() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let spool = killed(&dir.path().join("7-1"), "7", 9);
+        let segment = spool.dir.join(format!("seg-{:020}.log", 1));
+        let mut bytes = std::fs::read(&segment).unwrap();
+        let hit = bytes.windows(8).position(|text| text == br#"{"n": 4}"#).unwrap();
+        bytes[hit..hit + 8].fill(0);
+        std::fs::write(&segment, bytes).unwrap();
+        let sink = MemorySink::new();
+        let sent = send(&spool, "7", &sink, never()).await.unwrap();
+        assert_eq!((sent.delivered, sent.left, sent.lost), (8, 0, 1));
+        assert_eq!(items(&sink), [0, 1, 2, 3, 5, 6, 7, 8]);
+    });
+}
+
+#[test]
 fn a_spool_of_a_running_process_or_of_another_job_is_left_alone() {
     run_local(async {
         let dir = TempDir::new().unwrap();
@@ -186,7 +224,7 @@ fn leftovers_go_one_spool_after_the_other_and_are_counted_beside_the_job() {
         assert_eq!(items(&sink), (0..12).chain(0..12).collect::<Vec<_>>());
         assert!(dirs.iter().all(|dir| !dir.exists()));
         let begun = Instant::now();
-        background.end(5 * SECOND).await;
+        background.end(5 * SECOND, never()).await;
         assert!(begun.elapsed() < SECOND);
         assert_eq!((stats.count("courier/leftover_batches"), stats.count("courier/leftover_records")), (4, 24));
         assert_eq!(stats.count("courier/delivered"), 0, "the job's own books know nothing of it");
@@ -204,8 +242,28 @@ fn the_end_of_a_crawl_waits_no_longer_than_its_limit_for_leftovers() {
         let background = background(spools, &sink, &stats);
         tokio::time::sleep(60 * SECOND).await;
         let begun = Instant::now();
-        background.end(3 * SECOND).await;
+        background.end(3 * SECOND, never()).await;
         assert!(begun.elapsed() <= 5 * SECOND, "{:?}", begun.elapsed());
+        for dir in dirs {
+            let spool = Spool::look(&dir).unwrap();
+            assert!(spool.holds.segments > 0 && !spool.in_use, "{spool:?}");
+        }
+    });
+}
+
+#[test]
+fn whoever_is_impatient_leaves_spools_that_nobody_holds() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let (sink, stats) = (MemorySink::new(), Stats::new());
+        sink.block();
+        let spools = two(&dir);
+        let dirs = dirs(&spools);
+        let background = background(spools, &sink, &stats);
+        tokio::time::sleep(60 * SECOND).await;
+        let begun = Instant::now();
+        background.end(60 * SECOND, tokio::time::sleep(SECOND)).await;
+        assert!(begun.elapsed() < 2 * SECOND, "{:?}", begun.elapsed());
         for dir in dirs {
             let spool = Spool::look(&dir).unwrap();
             assert!(spool.holds.segments > 0 && !spool.in_use, "{spool:?}");
@@ -222,6 +280,6 @@ fn after_a_fatal_answer_the_other_spools_are_not_tried() {
         let background = background(two(&dir), &sink, &stats);
         tokio::time::sleep(20 * SECOND).await;
         assert_eq!(sink.calls(), 1);
-        background.end(SECOND).await;
+        background.end(SECOND, never()).await;
     });
 }

@@ -118,6 +118,16 @@ async fn the_status_decides_however_the_body_ends() {
 }
 
 #[tokio::test]
+async fn a_batch_that_was_taken_does_not_wait_for_the_rest_of_its_answer() {
+    for head in ["Content-Length: 500\r\n\r\nonly a part", "Transfer-Encoding: chunked\r\n\r\n"] {
+        let url = raw(format!("HTTP/1.1 200 OK\r\n{head}"), false).await;
+        let begun = tokio::time::Instant::now();
+        assert_eq!(client(&url).post(BODY.into(), "a").await, Answer::Delivered);
+        assert!(begun.elapsed() < 2000 * MS, "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test]
 async fn a_slow_reader_is_not_silent() {
     // More than is read slowly and than lies in the system's buffers, which looks as if it had been read.
     const BYTES: usize = 32_000_000;

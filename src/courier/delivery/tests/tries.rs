@@ -37,7 +37,7 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
 
 fn lines_of(act: impl FnOnce()) -> Vec<String> {
     let lines = Lines::default();
-    // With a second one alive, no thread without a subscriber switches an event off for all.
+    // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     tracing::subscriber::with_default(tracing_subscriber::registry().with(lines.clone()), act);
     let lines = lines.0.lock().unwrap();
