@@ -334,8 +334,7 @@ mod tests {
         assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 1);
         let summary = store.summary(&job, 3).unwrap();
         assert_eq!((summary.batches, summary.items, summary.requests), (3, 1, 2));
-        assert_eq!(store.first_items(&job, 9).unwrap().len(), 1);
-        assert_eq!(store.stats(&job).unwrap(), None);
+        assert_eq!(store.stats_text("7").unwrap(), None);
     }
 
     #[test]
