@@ -381,7 +381,8 @@ mod tests {
         let job = JobId::from(7);
         let (mut log, _) = RecordLog::open(dir.path(), &job, LogOptions { segment_bytes: 400, log_id: 1 }).unwrap();
         for _ in 0..2 {
-            let group: Vec<_> = (0..6).map(|n| Entry::Item(format!("{{\"n\": {n}, \"text\": \"long enough\"}}").into())).collect();
+            let group: Vec<_> =
+                (0..6).map(|n| Entry::Item(format!("{{\"n\": {n}, \"text\": \"long enough\"}}").into())).collect();
             let range = log.append_group(&group).unwrap();
             log.cut(&Cut { id: BatchId::of(&job, 1, range.first), range }).unwrap();
         }

@@ -133,8 +133,7 @@ impl Hub {
             None => every_answer && matches!(verdict, Made::Retry { .. }),
         };
         let owes_one = !leaves_one && matches!(verdict, Made::Retry { .. });
-        let text = (leaves_one || owes_one)
-            .then(|| record::text(&job, attempt.status, attempt.fault.as_ref(), attempt.latency));
+        let text = (leaves_one || owes_one).then(|| record::text(&job, attempt.status, attempt.fault.as_ref(), attempt.latency));
         if owes_one {
             // It is newer than the redirect that led here.
             ticket.before = None;
