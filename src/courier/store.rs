@@ -196,6 +196,8 @@ impl JobStore {
     }
 
     fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
+        // What an earlier run left may come into a store that was made since.
+        announce(&self.connection, &job.to_string())?;
         self.connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
@@ -226,6 +228,18 @@ impl Webhook for JobStore {
     fn place(&self) -> String {
         format!("embedded {}", self.path.display())
     }
+}
+
+/// Has a row for the job of a batch that comes, if nobody noted its start. Before the batch: a row without batches is
+/// harmless, should the next statement fail.
+pub(super) fn announce(connection: &Connection, job: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO jobs (id, spider, started) VALUES (?1, '', strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute([job])
+        .map(|_| ())
 }
 
 fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
@@ -338,6 +352,19 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_of_a_job_that_nobody_announced_shows_in_the_list_of_jobs() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        assert_eq!(deliver(&mut store, batch(7, 1)), Answer::Delivered);
+        assert_eq!(deliver(&mut store, batch(7, 2)), Answer::Delivered);
+        assert_eq!(store.job_ids().unwrap(), ["7"]);
+        let noted = store.jobs().unwrap().remove(0);
+        assert!(noted.spider.is_empty() && noted.started.parse::<jiff::Timestamp>().is_ok(), "{noted:?}");
+        store.job_started(&JobId::from(7), "shop", "2026-11-30T10:00:00.000000+00:00").unwrap();
+        assert_eq!(store.jobs().unwrap().remove(0).spider, "shop");
+    }
+
+    #[test]
     fn a_repeated_batch_is_already_there_also_after_reopening() {
         let dir = TempDir::new().unwrap();
         let mut first = store(&dir);
@@ -375,7 +402,7 @@ mod tests {
             ("SELECT group_concat(record ->> 'n') FROM items WHERE job_id = '7'", "1,2,3"),
             ("SELECT count(*) || '' FROM requests WHERE success AND job_id <> '8'", "4"),
             ("SELECT value FROM stats WHERE job_id = '7' AND name = 'finish_reason'", "finished"),
-            ("SELECT group_concat(id || ' ' || spider) FROM jobs", "7 shop,b news"),
+            ("SELECT group_concat(id || ' ' || spider) FROM jobs WHERE id <> '8'", "7 shop,b news"),
         ];
         let answers = |store: &JobStore| {
             for (sql, expected) in questions {

@@ -41,7 +41,7 @@ pub struct TopError {
 pub struct JobRow {
     /// Its id as text.
     pub id: String,
-    /// The spider's name; empty for a job that came over HTTP.
+    /// The spider's name; empty for a job whose start nobody noted here.
     pub spider: String,
     /// RFC 3339.
     pub started: String,
