@@ -413,6 +413,7 @@ impl fmt::Debug for Hub {
             .field("phase", &self.phase)
             .field("tickets", &self.by_state)
             .field("books", &self.books)
+            .field("owed", &self.owed.len())
             .finish_non_exhaustive()
     }
 }
