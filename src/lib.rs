@@ -11,6 +11,7 @@ pub mod apcloudy;
 pub mod api;
 mod app;
 mod backoff;
+mod causes;
 mod cli;
 mod config;
 pub mod demo;

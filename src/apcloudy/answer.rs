@@ -31,7 +31,7 @@ pub enum Answer {
         /// What happened, in one line.
         why: String,
     },
-    /// The batch is refused as a whole: no part of it will pass.
+    /// The batch is refused whatever its status would say; whether parts of it pass shows when they are tried.
     Reject {
         /// What happened, in one line.
         why: String,

@@ -41,7 +41,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("x-signature");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Where batches go and how.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClientConfig {
     /// The base URL, `APCLOUDY_URL`.
     pub url: String,
@@ -94,6 +94,21 @@ impl ClientConfig {
     pub fn with_environment_roots(mut self) -> Self {
         self.extra_ca = std::env::var_os("SSL_CERT_FILE").filter(|name| !name.is_empty()).map(PathBuf::from);
         self
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One that cannot be used may hold a password.
+        let url = Endpoint::of(&self.url).map_or_else(|_| "[not usable]".to_owned(), |endpoint| endpoint.to_string());
+        f.debug_struct("ClientConfig")
+            .field("url", &url)
+            .field("ca_file", &self.ca_file)
+            .field("extra_ca", &self.extra_ca)
+            .field("proxy", &self.proxy)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .finish_non_exhaustive()
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustls::CertificateError;
 
 use super::answer::Answer;
+use crate::causes::{causes, is_tls_eof, no_tunnel};
 
 /// What a try was about.
 #[derive(Debug)]
@@ -91,25 +92,20 @@ struct Causes {
 
 impl Causes {
     fn of(error: &reqwest::Error) -> Self {
-        let mut causes = Self::default();
-        let mut next = error.source();
-        while let Some(cause) = next {
-            next = causes.look(cause);
-        }
-        causes
+        let mut all = Self::default();
+        causes(error).for_each(|cause| all.look(cause));
+        all
     }
 
-    /// Reads one cause and gives back the next: an I/O error hides the one it was made of from `source`.
-    fn look<'a>(&mut self, cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    fn look(&mut self, cause: &(dyn Error + 'static)) {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
-            if let Some(inner) = error.get_ref() {
-                self.io.get_or_insert(error.kind());
-                if error.kind() == io::ErrorKind::UnexpectedEof && inner.to_string() == "tls handshake eof" {
-                    self.tls = Some("TLS failed: the connection was closed in the handshake".to_owned());
-                }
-                return Some(inner);
+            if is_tls_eof(error) {
+                self.tls = Some("TLS failed: the connection was closed in the handshake".to_owned());
             }
-            self.io = Some(error.kind());
+            match error.get_ref() {
+                Some(_) => _ = self.io.get_or_insert(error.kind()),
+                None => self.io = Some(error.kind()),
+            }
         } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
             self.is_parse |= error.is_parse();
         } else if let Some(error) = cause.downcast_ref::<h2::Error>() {
@@ -117,11 +113,8 @@ impl Causes {
         } else if let Some(error) = cause.downcast_ref::<rustls::Error>() {
             self.tls = Some(tls(error));
         } else if self.tunnel.is_none() {
-            // The types of these two errors are private to hyper-util.
-            let text = cause.to_string();
-            self.tunnel = ["tunnel error: ", "SOCKS error: "].iter().find_map(|kind| text.strip_prefix(kind)).map(str::to_owned);
+            self.tunnel = no_tunnel(cause);
         }
-        cause.source()
     }
 }
 

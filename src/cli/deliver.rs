@@ -64,7 +64,7 @@ pub(crate) struct DeliverArgs {
     /// Send also what was meant for the other kind of sink: for APCloudy into the local job store, or the other way round
     #[arg(long)]
     any_sink: bool,
-    /// How long a sink that takes nothing is tried again, for each spool
+    /// How long a sink that takes nothing is tried again, for each spool, and each file of --rejected
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
     #[command(flatten)]
@@ -199,13 +199,10 @@ impl Errand<'_> {
         };
         let seed = Seeds::draw().map_err(CliError::internal)?.jitter;
         let mut sink = self.sink.open()?;
-        let ending = async {
-            tokio::select! {
-                () = tokio::time::sleep(Duration::from_secs(self.args.wait)) => {}
-                _ = self.stop.pressed(0) => {}
-            }
+        let stopped = async {
+            self.stop.pressed(0).await;
         };
-        resend(&spool.dir, sink.as_mut(), seed, ending).await.map_err(io)
+        resend(&spool.dir, sink.as_mut(), seed, Duration::from_secs(self.args.wait), stopped).await.map_err(io)
     }
 
     /// Waits until the sink took nothing for too long, or a signal came; tells how far it is meanwhile.

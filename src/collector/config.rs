@@ -12,6 +12,8 @@ pub const COURIER_BOUND: usize = 4;
 pub const CARD: &str = "job.json";
 /// The file whose lock a run holds as long as it uses the spool.
 pub(super) const LOCK: &str = "lock";
+/// Bytes of a job's id in a directory's name: with three characters each and the instance's number a name has at most 255.
+const ID_BYTES: usize = 79;
 /// Fewer remembered groups would not cover the links of a small window.
 const REMEMBERED_LEAST: usize = 4096;
 
@@ -102,7 +104,7 @@ pub(super) fn spools(data_dir: &Path) -> PathBuf {
 /// cut, the instance's number tells it apart.
 fn escape(job: &str) -> String {
     let mut name = String::new();
-    for (i, byte) in job.bytes().enumerate().take(80) {
+    for (i, byte) in job.bytes().enumerate().take(ID_BYTES) {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && i > 0) {
             name.push(char::from(byte));
         } else {
@@ -132,7 +134,8 @@ mod tests {
         ] {
             assert_eq!(escape(job), name);
         }
-        assert_eq!(escape(&"/".repeat(5000)).len(), 240);
+        let (dir, _) = spool_dir(&Settings::default(), &"/".repeat(5000), u64::MAX);
+        assert_eq!(dir.file_name().map(std::ffi::OsStr::len), Some(254), "no file system takes more than 255");
     }
 
     #[test]

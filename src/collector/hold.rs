@@ -26,7 +26,7 @@ pub(super) struct Hold {
     disk: Option<Disk>,
     /// The spool reached its bound and has not yet fallen clearly below it.
     full: bool,
-    /// Since when the spool is full with a sink that takes nothing any more.
+    /// Since when the spool is full and nothing leaves it any more.
     stuck: Option<Instant>,
     told: bool,
     gave_up: bool,
@@ -75,7 +75,7 @@ impl Hold {
         }
     }
 
-    /// Compares with what was told. `stopped` is why the sink takes nothing any more, if that is so.
+    /// Compares with what was told. `stopped` is why nothing leaves the spool any more, if that is so.
     pub(super) fn judge(&mut self, now: Instant, undelivered: u64, stopped: Option<&str>) -> Trouble {
         self.full = self.is_full(undelivered);
         self.stuck = if self.full && stopped.is_some() { self.stuck.or(Some(now)) } else { None };

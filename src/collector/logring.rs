@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use crate::apcloudy::LogRecord;
 
+/// Bytes of texts that wait at most: a few long ones take as much room as many short ones.
+const MAX_BYTES: usize = 16 << 20;
 /// Lines of the delivery's own that are taken at once.
 const OWN_BURST: u32 = 20;
 /// After that, one more for each of these.
@@ -25,6 +27,8 @@ pub struct LogRing {
 #[derive(Debug, Default)]
 struct State {
     records: VecDeque<LogRecord>,
+    /// Of the texts of these records.
+    bytes: usize,
     next_index: u64,
     dropped: u64,
     own: Own,
@@ -41,7 +45,7 @@ struct Own {
 }
 
 impl LogRing {
-    /// A ring for at most `bound` records.
+    /// A ring for at most `bound` records, with 16 MiB of texts.
     #[must_use]
     pub fn new(bound: usize) -> Self {
         Self { bound, state: Mutex::default() }
@@ -71,7 +75,10 @@ impl LogRing {
 
     /// Moves everything to the end of `into`, oldest first.
     pub fn drain(&self, into: &mut Vec<LogRecord>) {
-        let taken = std::mem::take(&mut self.lock().records);
+        let mut state = self.lock();
+        state.bytes = 0;
+        let taken = std::mem::take(&mut state.records);
+        drop(state);
         into.extend(taken);
     }
 
@@ -124,10 +131,12 @@ impl LogRing {
 impl State {
     /// Gives back what is not taken.
     fn push(&mut self, mut record: LogRecord, bound: usize) -> Option<LogRecord> {
-        if self.records.len() >= bound {
+        let bytes = record.message.len() + record.exception.as_ref().map_or(0, String::len);
+        if self.records.len() >= bound || self.bytes + bytes > MAX_BYTES {
             self.dropped += 1;
             return Some(record);
         }
+        self.bytes += bytes;
         record.index = self.next_index;
         self.next_index += 1;
         self.records.push_back(record);
@@ -188,6 +197,20 @@ mod tests {
         let seen: Vec<_> = out.iter().map(|r| (r.message.as_str(), r.index)).collect();
         assert_eq!(seen, [("a", 0), ("b", 1), ("e", 2)]);
         assert!(ring.is_empty());
+    }
+
+    #[test]
+    fn long_records_fill_a_ring_by_their_bytes() {
+        let ring = LogRing::new(1000);
+        let long = || LogRecord { exception: Some("x".repeat(MAX_BYTES / 4)), ..record(&"y".repeat(MAX_BYTES / 4)) };
+        for _ in 0..3 {
+            ring.push(long());
+        }
+        assert_eq!((ring.len(), ring.dropped()), (2, 1));
+        ring.push(record(""));
+        ring.drain(&mut Vec::new());
+        ring.push(long());
+        assert_eq!((ring.len(), ring.dropped()), (1, 1));
     }
 
     #[test]

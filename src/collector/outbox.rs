@@ -155,6 +155,10 @@ impl Outbox {
     /// Offers what is synced, as long as the courier has room.
     pub(super) fn offer(&mut self, log: &mut RecordLog, courier: &Link<Order>) -> Result<(), LogError> {
         while self.synced > 0 && self.stopped.is_none() && (courier.free() > 0 || courier.is_closed()) {
+            if self.waiting.front().is_some_and(|next| next.batch.is_none()) {
+                // What fails from here on is the reading.
+                log.flush_writes()?;
+            }
             let Some(Waiting { parcel, batch }) = self.waiting.pop_front() else { return Ok(()) };
             self.synced -= 1;
             self.journaled -= 1;
@@ -165,7 +169,7 @@ impl Outbox {
             };
             let batch = match read {
                 Ok(batch) => batch,
-                Err(error @ LogError::Damaged { .. }) => {
+                Err(error) if error.is_lasting() => {
                     tracing::error!(%error, batch = %parcel.cut.id, "a batch cannot be read: it stays in the spool");
                     self.parked.push(parcel);
                     continue;
@@ -239,6 +243,12 @@ impl Outbox {
         self.stopped.as_deref()
     }
 
+    /// Why nothing that is here will leave the spool in this run, if that is so.
+    pub(super) fn stuck(&self) -> Option<&str> {
+        let unreadable = !self.parked.is_empty() && self.in_flight.is_empty() && self.waiting.is_empty();
+        self.stopped().or(unreadable.then_some("a batch in it cannot be read any more, which the next start mends"))
+    }
+
     /// Whether nothing is on its way: everything is settled, or what is left cannot go.
     pub(super) fn is_idle(&self) -> bool {
         let marked = self.unmarked.is_empty() && self.unmarked_parts.is_empty();
@@ -250,6 +260,13 @@ impl Outbox {
         let mut totals = self.totals;
         let waiting = self.waiting.drain(..).map(|waiting| waiting.parcel);
         for parcel in waiting.chain(self.in_flight.drain(..)).chain(self.parked.drain(..)) {
+            if parcel.counts.is_none() && parcel.done.is_empty() {
+                // A spool of an earlier run may be large: its records are counted without a look at them.
+                let records = log.records_of(&parcel.cut);
+                totals.undelivered_records += records;
+                totals.left += records;
+                continue;
+            }
             let counts = parcel.counts.unwrap_or_else(|| {
                 let read = log.read(parcel.cut.range).and_then(|reader| Batch::read(&self.job, parcel.cut, reader));
                 read.map_or_else(|_| Counts::default(), |batch| batch.counts)
@@ -357,5 +374,66 @@ mod tests {
             }
             assert_eq!(ids[0], ids[1]);
         }
+    }
+
+    /// A log that was opened again, with two batches of six items each in segments of their own.
+    fn two_batches(dir: &TempDir) -> (RecordLog, Outbox) {
+        let job = JobId::from(7);
+        let (mut log, _) = RecordLog::open(dir.path(), &job, LogOptions { segment_bytes: 400, log_id: 1 }).unwrap();
+        for _ in 0..2 {
+            let group: Vec<_> =
+                (0..6).map(|n| Entry::Item(format!("{{\"n\": {n}, \"text\": \"long enough\"}}").into())).collect();
+            let range = log.append_group(&group).unwrap();
+            log.cut(&Cut { id: BatchId::of(&job, 1, range.first), range }).unwrap();
+        }
+        log.sync().unwrap();
+        drop(log);
+        let (log, recovered) = RecordLog::open(dir.path(), &job, LogOptions::new(2)).unwrap();
+        let outbox = Outbox::new(job, &recovered);
+        (log, outbox)
+    }
+
+    #[test]
+    fn a_batch_that_cannot_be_read_any_more_stays_and_the_others_go() {
+        let remove = |file: &Path| std::fs::remove_file(file).unwrap();
+        let cut_off = |file: &Path| std::fs::File::options().write(true).open(file).unwrap().set_len(100).unwrap();
+        let harms: [&dyn Fn(&Path); 2] = [&remove, &cut_off];
+        for harm in harms {
+            let dir = TempDir::new().unwrap();
+            let (mut log, mut outbox) = two_batches(&dir);
+            harm(&segments(&dir)[0]);
+            let courier = Tap::<Order>::new("courier", 4);
+            outbox.offer(&mut log, &courier.link()).unwrap();
+            let (Order::Cut { batch, .. }, _) = courier.take().unwrap();
+            assert!(courier.take().is_none());
+            assert_eq!(outbox.stuck(), None, "the other one is on its way");
+            outbox.settled(Settled { id: batch.id, counts: batch.counts, how: How::Delivered });
+            outbox.journal(&mut log).unwrap();
+            assert!(outbox.is_idle() && outbox.stuck().is_some_and(|why| why.contains("cannot be read")));
+            let totals = outbox.finish(&mut log);
+            assert_eq!((totals.recovered, totals.left, totals.undelivered_records), (6, 6, 6));
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_away_is_waited_for() {
+        let dir = TempDir::new().unwrap();
+        let (mut log, mut outbox) = two_batches(&dir);
+        let away = dir.path().with_extension("away");
+        std::fs::rename(dir.path(), &away).unwrap();
+        let courier = Tap::<Order>::new("courier", 4);
+        outbox.offer(&mut log, &courier.link()).unwrap_err();
+        std::fs::rename(&away, dir.path()).unwrap();
+        outbox.offer(&mut log, &courier.link()).unwrap();
+        assert!(courier.take().is_some() && courier.take().is_some());
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_is_counted_at_the_end_without_a_look_at_it() {
+        let dir = TempDir::new().unwrap();
+        let (mut log, mut outbox) = two_batches(&dir);
+        segments(&dir).iter().for_each(|file| std::fs::remove_file(file).unwrap());
+        let totals = outbox.finish(&mut log);
+        assert_eq!((totals.left, totals.undelivered_records, totals.spooled), (12, 12, 0));
     }
 }

@@ -280,7 +280,7 @@ impl CollectorState {
     fn offer(&mut self, now: Instant, courier: &Link<Order>) {
         let Some(log) = &mut self.log else { return };
         let spool_full = self.hold.is_full(log.held_bytes());
-        if spool_full && self.outbox.is_idle() && self.outbox.stopped().is_none() {
+        if spool_full && self.outbox.is_idle() && self.outbox.stuck().is_none() {
             // The batch that would make room is still filling.
             self.full.extend(self.batcher.close());
             self.full.drain(..).for_each(|cut| self.outbox.push(cut, Origin::Present));
@@ -296,8 +296,7 @@ impl CollectorState {
         // At the close everything is taken: the links bound it.
         let log = self.log.as_ref().filter(|_| !self.phase.is_closing());
         let undelivered = log.map_or(0, RecordLog::held_bytes);
-        let stopped = self.outbox.stopped();
-        match self.hold.judge(now, undelivered, stopped) {
+        match self.hold.judge(now, undelivered, self.outbox.stuck()) {
             Trouble::None => {}
             Trouble::Blocked(why) => {
                 self.stats.inc("collector/blocked_count");

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use super::store::{JobStore, StoreError};
+use super::store::{JobStore, StoreError, announce};
 use crate::apcloudy::JobId;
 
 /// A batch that came from another program.
@@ -116,8 +116,7 @@ fn take_one(connection: &Connection, arrival: &Arrival) -> rusqlite::Result<Take
         None => {}
     }
     let job = arrival.job.to_string();
-    // The job first: a row without batches is harmless, should the second statement fail.
-    connection.prepare_cached(ADD_JOB)?.execute([&job])?;
+    announce(connection, &job)?;
     connection
         .prepare_cached(
             "INSERT INTO batches (id, job_id, job, received_at, bytes, body, raw)

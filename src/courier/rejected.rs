@@ -77,6 +77,8 @@ pub(super) fn write(spool: &Path, place: Place, refused: &Batch, answer: &str, a
     file.sync_all()?;
     fs::rename(&unfinished, &path)?;
     File::open(&dir)?.sync_all()?;
+    // It may have been made just now.
+    File::open(spool)?.sync_all()?;
     Ok(path)
 }
 

@@ -15,7 +15,7 @@ CREATE INDEX batches_of_job ON batches (job_id);
 
 CREATE TABLE jobs (
     id TEXT PRIMARY KEY,
-    spider TEXT NOT NULL,        -- empty for a job that came over HTTP
+    spider TEXT NOT NULL,        -- empty for a job whose start nobody noted here: it came over HTTP or from a spool
     started TEXT NOT NULL,       -- RFC 3339; for a job that came over HTTP, when its first batch did or what its stats say
     finished TEXT,
     finish_reason TEXT

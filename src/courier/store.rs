@@ -220,8 +220,8 @@ impl JobStore {
     }
 
     fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
-        // What an earlier run left may come into a store that is newer than its job.
-        self.connection.prepare_cached(ADD_JOB)?.execute([job.to_string()])?;
+        // What an earlier run left may come into a store that was made since.
+        announce(&self.connection, &job.to_string())?;
         self.connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
@@ -258,14 +258,16 @@ impl Webhook for JobStore {
     }
 }
 
-/// A file whatever its name: device and inode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct FileId(u64, u64);
-
-impl FileId {
-    fn of(path: &Path) -> Option<Self> {
-        std::fs::metadata(path).ok().map(|of| Self(of.dev(), of.ino()))
-    }
+/// Has a row for the job of a batch that comes, if nobody noted its start. Before the batch: a row without batches is
+/// harmless, should the next statement fail.
+pub(super) fn announce(connection: &Connection, job: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO jobs (id, spider, started) VALUES (?1, '', strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))
+             ON CONFLICT (id) DO NOTHING",
+        )?
+        .execute([job])
+        .map(|_| ())
 }
 
 fn explain(what: &'static str, path: &Path, source: rusqlite::Error) -> StoreError {
@@ -393,8 +395,20 @@ mod tests {
         assert_eq!(ask::<i64>(&store, "SELECT count(*) FROM items"), 1);
         let summary = store.summary(&job, 3).unwrap();
         assert_eq!((summary.batches, summary.items, summary.requests), (3, 1, 2));
-        assert_eq!(store.first_items(&job, 9).unwrap().len(), 1);
-        assert_eq!(store.stats(&job).unwrap(), None);
+        assert_eq!(store.stats_text("7").unwrap(), None);
+    }
+
+    #[test]
+    fn a_batch_of_a_job_that_nobody_announced_shows_in_the_list_of_jobs() {
+        let dir = TempDir::new().unwrap();
+        let mut store = store(&dir);
+        assert_eq!(deliver(&mut store, batch(7, 1)), Answer::Delivered);
+        assert_eq!(deliver(&mut store, batch(7, 2)), Answer::Delivered);
+        assert_eq!(store.job_ids().unwrap(), ["7"]);
+        let noted = store.jobs().unwrap().remove(0);
+        assert!(noted.spider.is_empty() && noted.started.parse::<jiff::Timestamp>().is_ok(), "{noted:?}");
+        store.job_started(&JobId::from(7), "shop", "2026-11-30T10:00:00.000000+00:00").unwrap();
+        assert_eq!(store.jobs().unwrap().remove(0).spider, "shop");
     }
 
     #[test]
@@ -435,7 +449,7 @@ mod tests {
             ("SELECT group_concat(record ->> 'n') FROM items WHERE job_id = '7'", "1,2,3"),
             ("SELECT count(*) || '' FROM requests WHERE success AND job_id <> '8'", "4"),
             ("SELECT value FROM stats WHERE job_id = '7' AND name = 'finish_reason'", "finished"),
-            ("SELECT group_concat(id || ' ' || spider) FROM jobs", "7 shop,b news"),
+            ("SELECT group_concat(id || ' ' || spider) FROM jobs WHERE id <> '8'", "7 shop,b news"),
         ];
         let answers = |store: &JobStore| {
             for (sql, expected) in questions {

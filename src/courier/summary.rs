@@ -1,6 +1,6 @@
 //! Questions to the job store: what the summary of a run and the job lists show.
 
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::Row;
 use serde::Serialize;
 
 use super::store::{JobStore, StoreError};
@@ -48,7 +48,7 @@ pub struct TopError {
 pub struct JobRow {
     /// Its id as text.
     pub id: String,
-    /// The spider's name; empty for a job that came over HTTP.
+    /// The spider's name; empty for a job whose start nobody noted here.
     pub spider: String,
     /// RFC 3339.
     pub started: String,
@@ -92,32 +92,7 @@ impl JobStore {
         self.ask_summary(&job.to_string(), errors).map_err(|source| self.explain("read", source))
     }
 
-    /// The first `n` items of a job as JSON text, in the order they came.
-    ///
-    /// # Errors
-    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
-    pub fn first_items(&self, job: &JobId, n: u32) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT record FROM items WHERE job_id = ?1 ORDER BY arrival, n LIMIT ?2";
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut query| query.query_map((job.to_string(), n), |row| row.get(0))?.collect())
-            .map_err(|source| self.explain("read", source))
-    }
-
-    /// The stats of a job as JSON text, once it closed.
-    ///
-    /// # Errors
-    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
-    pub fn stats(&self, job: &JobId) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT body -> '$.data.stats' AS stats FROM bodies
-                   WHERE job_id = ?1 AND stats IS NOT NULL ORDER BY arrival DESC LIMIT 1";
-        self.connection
-            .query_row(sql, [job.to_string()], |row| row.get(0))
-            .optional()
-            .map_err(|source| self.explain("read", source))
-    }
-
-    /// All jobs, the one that was last started or heard of first.
+    /// All jobs, the newest first.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
@@ -288,20 +263,6 @@ mod tests {
                 r#"{"id":"8","spider":"shop","started":"2020-01-02T00:00:00.000000+00:00","finished":null,"finish_reason":null,"batches":0,"items":0,"requests":0,"logs":0,"bytes":0}"#.to_owned(),
             ]
         );
-    }
-
-    #[test]
-    fn first_items_come_in_their_order() {
-        let dir = TempDir::new().unwrap();
-        let mut store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        for first in [5, 1, 3] {
-            deliver(&mut store, batch(7, first));
-        }
-        let items = store.first_items(&JobId::from(7), 2).unwrap();
-        let numbers: Vec<_> =
-            items.iter().map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap()["n"].clone()).collect();
-        assert_eq!(numbers, [5, 1]);
-        assert_eq!(store.stats(&JobId::from(7)).unwrap(), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::decode::DecodeError;
 use crate::api::failure::{FailureKind, Fault};
+use crate::causes::{causes, is_tls_eof, no_tunnel};
 
 /// What an exchange was about, for messages.
 pub(crate) struct Target {
@@ -182,23 +183,18 @@ enum H2 {
 
 impl Causes {
     fn of(error: &reqwest::Error) -> Self {
-        let mut causes = Self::default();
-        let mut next = error.source();
-        while let Some(cause) = next {
-            next = causes.look(cause);
-        }
-        causes
+        let mut all = Self::default();
+        causes(error).for_each(|cause| all.look(cause));
+        all
     }
 
-    /// Reads one cause and gives back the next: an I/O error hides the one it was made of from `source`.
-    fn look<'a>(&mut self, cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    fn look(&mut self, cause: &(dyn Error + 'static)) {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
-            if let Some(inner) = error.get_ref() {
-                self.io.get_or_insert(error.kind());
-                self.is_tls_eof |= error.kind() == io::ErrorKind::UnexpectedEof && inner.to_string() == "tls handshake eof";
-                return Some(inner);
+            self.is_tls_eof |= is_tls_eof(error);
+            match error.get_ref() {
+                Some(_) => _ = self.io.get_or_insert(error.kind()),
+                None => self.io = Some(error.kind()),
             }
-            self.io = Some(error.kind());
         } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
             self.is_incomplete |= error.is_incomplete_message();
             if error.is_parse() {
@@ -212,11 +208,8 @@ impl Causes {
                 || matches!(error.reason(), Some(h2::Reason::REFUSED_STREAM | h2::Reason::CANCEL | h2::Reason::INTERNAL_ERROR));
             self.h2 = Some(if is_lost { H2::Lost } else { H2::Wrong });
         } else if self.tunnel.is_none() {
-            // The types of these two errors are private to hyper-util.
-            let text = cause.to_string();
-            self.tunnel = ["tunnel error: ", "SOCKS error: "].iter().find_map(|kind| text.strip_prefix(kind)).map(str::to_owned);
+            self.tunnel = no_tunnel(cause);
         }
-        cause.source()
     }
 
     /// The fault by causes alone.

@@ -127,6 +127,11 @@ impl Hub {
         // Not before: a part that finds no room is given up, and the records are the next group's.
         Arc::make_mut(&mut commit.group).records = std::mem::take(&mut ticket.records);
         let group = commit.group.clone();
+        if !group.records.is_empty()
+            && let Some(job) = &ticket.job
+        {
+            self.owed.remove(&job.id);
+        }
         if group.items.is_empty() && group.records.is_empty() && group.end.is_none() {
             self.kept_one(group.tag, group.part, now);
         } else {

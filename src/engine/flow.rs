@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::act::Act;
 use super::hub::Hub;
 use super::record;
-use super::ticket::{Kind, LeaseGuard, State, Then, Ticket};
+use super::ticket::{Answered, Kind, LeaseGuard, State, Tag, Then, Ticket};
 use crate::api::failure::{FailureKind, Fault};
 use crate::collector::message::{Group, Order as CollectorOrder};
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
@@ -23,6 +23,8 @@ use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
 /// How long a request waits whose lease was lost under it.
 const LOST_LEASE_WAIT: Duration = Duration::from_secs(1);
+/// Records in one group of those that are owed at the end.
+const OWED_PER_GROUP: usize = 100;
 
 impl Hub {
     /// Jobs may go.
@@ -130,10 +132,18 @@ impl Hub {
             Some(fault) => fault.kind != FailureKind::Cancelled || attempt.sent_at.is_some(),
             None => every_answer && matches!(verdict, Made::Retry { .. }),
         };
-        if leaves_one {
-            ticket.records.push(record::text(&job, attempt.status, attempt.fault.as_ref(), attempt.latency));
+        let owes_one = !leaves_one && matches!(verdict, Made::Retry { .. });
+        let text = (leaves_one || owes_one).then(|| record::text(&job, attempt.status, attempt.fault.as_ref(), attempt.latency));
+        if owes_one {
+            // It is newer than the redirect that led here.
+            ticket.before = None;
         }
         ticket.attempt = Some(attempt);
+        if leaves_one {
+            ticket.records.extend(text);
+        } else {
+            self.owed.extend(text.map(|text| (job.id, text)));
+        }
         self.free_slot(id);
         if job.kind == JobKind::Robots {
             self.robots_fetched(id, &job, verdict, now);
@@ -304,12 +314,13 @@ impl Hub {
         next.key = seen_key(next.request.method(), next.url(), next.request.body_bytes());
         let lease = self.tickets.get_mut(&id).and_then(|t| t.lease.take());
         let (attempt, records) = self.close(id).map(|t| (t.attempt, t.records)).unwrap_or_default();
+        let (status, took) = attempt.as_ref().map_or((None, Duration::ZERO), |a| (a.status, a.latency));
         let hop = self.open(Kind::Request, State::Pacing, now);
         if let Some(ticket) = self.tickets.get_mut(&hop.ticket) {
             ticket.lease = lease;
             ticket.attempt = attempt;
             ticket.records = records;
-            ticket.before = Some(job.clone());
+            ticket.before = Some(Answered { job: job.clone(), status, took });
             ticket.job = Some(Arc::new(next.clone()));
         }
         self.scheduler(Order::Hop { tag: hop, job: Box::new(next) });
@@ -390,19 +401,45 @@ impl Hub {
     fn order_last_records(&mut self, id: u64) {
         let every_answer = self.records_every_answer();
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        match (ticket.state, &ticket.job, &ticket.attempt) {
-            (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) => {
-                ticket.records.push(record::text(job, *status, Some(fault), *latency));
-            }
-            (State::Pacing | State::Leasing, ..) if every_answer => record_hop(ticket, None),
-            _ => {}
+        if let (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) =
+            (ticket.state, &ticket.job, &ticket.attempt)
+        {
+            ticket.records.push(record::text(job, *status, Some(fault), *latency));
+        }
+        // A hop that never went out leaves the answer that led to it.
+        let is_unsent = match ticket.state {
+            State::Pacing | State::Leasing => true,
+            State::Fetching => ticket.records.is_empty(),
+            State::Parsing | State::Committing => false,
+        };
+        if is_unsent && every_answer {
+            record_hop(ticket, None);
+        } else if is_unsent && let (Some(answered), Some(job)) = (ticket.before.take(), &ticket.job) {
+            self.owed.insert(job.id, answered.record(None));
         }
         if ticket.records.is_empty() {
             return;
         }
         let records = std::mem::take(&mut ticket.records);
         let group = Group { tag: ticket.tag, part: ticket.parts, items: Vec::new(), records, end: None };
+        if let Some(job) = &ticket.job {
+            self.owed.remove(&job.id);
+        }
         self.acts.push(Act::Collector(CollectorOrder::Group(Arc::new(group))));
+    }
+
+    /// Orders the records of answers on which nothing follows in this run. Nobody waits for them either.
+    pub(super) fn order_owed_records(&mut self) {
+        let mut owed: Vec<_> = std::mem::take(&mut self.owed).into_iter().collect();
+        owed.sort_unstable();
+        let mut records = owed.into_iter().map(|(_, record)| record).peekable();
+        while records.peek().is_some() {
+            self.next_ticket += 1;
+            let tag = Tag { ticket: self.next_ticket, epoch: 0 };
+            let records = records.by_ref().take(OWED_PER_GROUP).collect();
+            let group = Group { tag, part: 0, items: Vec::new(), records, end: None };
+            self.acts.push(Act::Collector(CollectorOrder::Group(Arc::new(group))));
+        }
     }
 
     /// As `put_back`, and the ticket stays until its request records are kept.
@@ -434,8 +471,13 @@ impl Hub {
 /// The record of the redirect that led to a ticket's URL, once.
 fn record_hop(ticket: &mut Ticket, fault: Option<&Fault>) {
     if let Some(answered) = ticket.before.take() {
-        let (status, took) = ticket.attempt.as_ref().map_or((None, Duration::ZERO), |a| (a.status, a.latency));
-        ticket.records.push(record::text(&answered, status, fault, took));
+        ticket.records.push(answered.record(fault));
+    }
+}
+
+impl Answered {
+    fn record(&self, fault: Option<&Fault>) -> String {
+        record::text(&self.job, self.status, fault, self.took)
     }
 }
 

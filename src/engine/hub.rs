@@ -178,6 +178,8 @@ pub(crate) struct Hub {
     pub(super) imbalances: Vec<String>,
     /// Items in groups that were given up before the collector answered.
     pub(super) unanswered_items: u64,
+    /// Records of answers on which more was to follow, for requests that wait in the frontier and have no other record.
+    pub(super) owed: HashMap<RequestId, String>,
 }
 
 impl Hub {
@@ -236,6 +238,7 @@ impl Hub {
             report_limit,
             imbalances: Vec::new(),
             unanswered_items: 0,
+            owed: HashMap::new(),
         }
     }
 
@@ -410,6 +413,7 @@ impl fmt::Debug for Hub {
             .field("phase", &self.phase)
             .field("tickets", &self.by_state)
             .field("books", &self.books)
+            .field("owed", &self.owed.len())
             .finish_non_exhaustive()
     }
 }

@@ -237,6 +237,7 @@ impl Hub {
                 self.arm(step, limit / 4, now);
             }
             Step::Reports => {
+                self.order_owed_records();
                 self.acts.push(Act::ReporterControl(ReporterControl::Flush));
                 self.arm(step, limit / 4, now);
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -97,6 +98,15 @@ pub(crate) enum State {
     Committing,
 }
 
+/// An answer on which another hop follows.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    /// The request as it was.
+    pub(crate) job: Arc<Job>,
+    pub(crate) status: Option<u16>,
+    pub(crate) took: Duration,
+}
+
 /// One piece of work in flight.
 pub(crate) struct Ticket {
     pub(crate) tag: Tag,
@@ -105,8 +115,8 @@ pub(crate) struct Ticket {
     pub(crate) since: Instant,
     /// The request; `None` for `start` and `idle`.
     pub(crate) job: Option<Arc<Job>>,
-    /// The request as it was before the redirect that led here: the attempt so far is one of its URL.
-    pub(crate) before: Option<Arc<Job>>,
+    /// The redirect that led here, as long as no record tells of it.
+    pub(crate) before: Option<Answered>,
     /// The slot whose place it holds.
     pub(crate) slot: Option<SlotKey>,
     pub(crate) wants_sent: bool,

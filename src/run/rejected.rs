@@ -56,7 +56,8 @@ struct Form {
     body: Box<RawValue>,
 }
 
-/// Sends the files of a spool whose lock is held by the caller. Whatever was not answered when `ending` is done stays.
+/// Sends the files of a spool whose lock is held by the caller. A file is tried for `patience`; whatever was not answered
+/// then, or when `ending` is done, stays.
 ///
 /// # Errors
 /// When the directory cannot be listed.
@@ -64,6 +65,7 @@ pub(crate) async fn resend(
     spool: &Path,
     sink: &mut dyn Webhook,
     seed: u64,
+    patience: Duration,
     ending: impl Future<Output = ()>,
 ) -> std::io::Result<Resent> {
     let files = leftovers::rejected(spool)?;
@@ -80,7 +82,8 @@ pub(crate) async fn resend(
         };
         let answer = tokio::select! {
             answer = send(sink, &batch, &mut backoff) => answer,
-            () = &mut ending => Answer::Fatal { why: "no answer in time".to_owned() },
+            () = tokio::time::sleep(patience) => Answer::Fatal { why: "no answer in time".to_owned() },
+            () = &mut ending => Answer::Fatal { why: "stopped by a signal".to_owned() },
         };
         match answer {
             Answer::Delivered => {
@@ -162,6 +165,25 @@ mod tests {
 
     const BATCH: &str = "000000000000000000000000000000ab";
 
+    const PATIENCE: Duration = Duration::from_secs(9);
+
+    /// Takes nearly as long for each call as anybody waits.
+    struct Slow(MemorySink);
+
+    impl Webhook for Slow {
+        fn deliver(&mut self, batch: Arc<Batch>) -> crate::courier::Pending {
+            let answer = self.0.deliver(batch);
+            Box::pin(async move {
+                tokio::time::sleep(PATIENCE * 2 / 3).await;
+                answer.await
+            })
+        }
+
+        fn place(&self) -> String {
+            self.0.place()
+        }
+    }
+
     fn write(spool: &TempDir, name: &str, body: &str) -> PathBuf {
         let dir = spool.path().join("rejected");
         fs::create_dir_all(&dir).unwrap();
@@ -199,7 +221,7 @@ mod tests {
             let control = MemorySink::new();
             control.reject(BatchId::of_part(BatchId(0xab), 2, 2));
             control.fail(2, Answer::Retry { after: None, why: "503".into() });
-            let resent = resend(dir.path(), &mut control.clone(), 3, std::future::pending()).await.unwrap();
+            let resent = resend(dir.path(), &mut control.clone(), 3, PATIENCE, std::future::pending()).await.unwrap();
             assert_eq!((resent.delivered, resent.left, resent.stopped), (4, 0, None));
             assert!(!taken.exists());
             let stays: Vec<_> = resent.refused.iter().map(|(file, _)| file.clone()).collect();
@@ -218,13 +240,29 @@ mod tests {
             }
             let control = MemorySink::new();
             control.fail(1, Answer::Fatal { why: "401".into() });
-            let resent = resend(dir.path(), &mut control.clone(), 3, std::future::pending()).await.unwrap();
+            let resent = resend(dir.path(), &mut control.clone(), 3, PATIENCE, std::future::pending()).await.unwrap();
             assert_eq!((resent.left, resent.stopped.as_deref(), control.calls()), (3, Some("401"), 1));
             control.block();
-            let limit = tokio::time::sleep(Duration::from_secs(9));
-            let resent = resend(dir.path(), &mut control.clone(), 3, limit).await.unwrap();
+            let signal = tokio::time::sleep(PATIENCE / 2);
+            let resent = resend(dir.path(), &mut control.clone(), 3, PATIENCE, signal).await.unwrap();
+            assert_eq!((resent.left, resent.stopped.as_deref()), (3, Some("stopped by a signal")));
+            let resent = resend(dir.path(), &mut control.clone(), 3, PATIENCE, std::future::pending()).await.unwrap();
             assert_eq!((resent.left, resent.delivered, control.ids().len()), (3, 0, 0));
             assert!(resent.stopped.unwrap().contains("in time"));
+        });
+    }
+
+    #[test]
+    fn a_sink_that_takes_a_file_now_and_then_is_given_all_of_them() {
+        run_local(async {
+            let dir = TempDir::new().unwrap();
+            for n in 0..8 {
+                write(&dir, &format!("{BATCH}-{n}-{n}.json"), &batch(7, n).body);
+            }
+            let control = MemorySink::new();
+            let mut sink = Slow(control.clone());
+            let resent = resend(dir.path(), &mut sink, 3, PATIENCE, std::future::pending()).await.unwrap();
+            assert_eq!((resent.left, resent.stopped, control.ids().len()), (0, None, 8));
         });
     }
 }

@@ -206,6 +206,9 @@ fn what_cannot_work_is_refused_before_anything_is_sent() {
 
 #[tokio::test]
 async fn keys_show_nowhere() {
+    for url in ["https://user:canary@h", "https://h/?key=canary", "canary"] {
+        assert!(!format!("{:?}", config(url)).contains("canary"), "{url}");
+    }
     let proxy = ProxyChoice::Url("http://user:canary@127.0.0.1:1".into());
     let config = ClientConfig { proxy, ..config("http://127.0.0.1:1") };
     let client = Client::new(config.clone()).unwrap();

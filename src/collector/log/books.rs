@@ -16,6 +16,7 @@ struct OpenCut {
     cut: Cut,
     /// The id it was cut with; it has another one if it lost records since.
     was: BatchId,
+    records: u64,
     /// In the order they were noted.
     parts: Vec<Part>,
 }
@@ -57,9 +58,9 @@ impl Books {
                 }
                 let from = self.uncut.partition_point(|(seq, _)| *seq < first);
                 let to = self.uncut.partition_point(|(seq, _)| *seq <= last).max(from);
-                self.uncut.drain(from..to);
+                let records = self.uncut.drain(from..to).len() as u64;
                 let left = Cut { id: self.id_of_rest(seq, cut), range: cut.range };
-                self.open.insert(first, OpenCut { cut: left, was: cut.id, parts: Vec::new() });
+                self.open.insert(first, OpenCut { cut: left, was: cut.id, records, parts: Vec::new() });
                 self.cut_up_to = self.cut_up_to.max(cut.range.last);
             }
             Frame::Delivered { id, .. } => {
@@ -142,6 +143,11 @@ impl Books {
     /// The first and last record in no batch.
     pub(super) fn uncut(&self) -> Option<(u64, u64)> {
         Some((self.uncut.front()?.0, self.uncut.back()?.0))
+    }
+
+    /// How many records a waiting batch holds.
+    pub(super) fn records_of(&self, cut: &Cut) -> u64 {
+        self.open.get(&cut.range.first).filter(|open| open.cut == *cut).map_or(0, |open| open.records)
     }
 
     pub(super) fn find(&self, id: BatchId) -> Option<Cut> {

@@ -89,6 +89,18 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether reading again would come to the same: the bytes are not what they were, or not there any more.
+    pub(in crate::collector) fn is_lasting(&self) -> bool {
+        const EIO: i32 = 5;
+        match self {
+            Self::Damaged { .. } => true,
+            // A whole directory that is away may come back.
+            Self::Io { path, source, .. } if source.kind() == io::ErrorKind::NotFound => path.parent().is_some_and(Path::is_dir),
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::UnexpectedEof || source.raw_os_error() == Some(EIO),
+            _ => false,
+        }
+    }
+
     pub(super) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }

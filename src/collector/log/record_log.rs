@@ -275,6 +275,12 @@ impl RecordLog {
         self.segments.iter().map(|segment| segment.bytes).sum::<u64>() + self.pending.len() as u64
     }
 
+    /// How many records a waiting batch holds; 0 for any other.
+    #[must_use]
+    pub fn records_of(&self, cut: &Cut) -> u64 {
+        self.books.records_of(cut)
+    }
+
     /// Bytes on disk, or on the way there, that wait for the sink: of the segment with the oldest record it does not
     /// have, and of all after it. 0 when it has everything.
     #[must_use]

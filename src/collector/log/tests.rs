@@ -169,6 +169,7 @@ fn a_cut_without_delivery_comes_back_with_its_id_and_range() {
     assert_eq!(recovered.cuts, [cut(3, 4)]);
     assert_eq!(recovered.uncut, Some(SeqRange { first: 5, last: 5 }));
     assert!(log.held_bytes() > 0 && log.held_bytes() <= log.bytes());
+    assert_eq!((log.records_of(&cut(3, 4)), log.records_of(&cut(1, 2))), (2, 0));
 }
 
 #[test]

@@ -140,8 +140,8 @@ fn a_batch_whose_delivery_was_not_noted_goes_out_again_and_the_job_store_knows_i
         assert_eq!(ids[0], ids[1]);
         assert_eq!((closed.recovered, closed.items, closed.undelivered_records), (7, 0, 0));
         let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        assert_eq!(store.first_items(&JobId::from(7), 100).unwrap().len(), 7);
-        assert!(store.stats(&JobId::from(7)).unwrap().is_some());
+        assert_eq!(store.summary(&JobId::from(7), 1).unwrap().items, 7);
+        assert!(store.stats_text("7").unwrap().is_some());
     });
 }
 

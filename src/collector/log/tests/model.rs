@@ -108,6 +108,10 @@ fn check(log: &mut RecordLog, model: &Model) {
     let text: u64 = model.records.values().filter_map(Entry::record).map(|(_, text)| text.len() as u64).sum();
     assert!((text..=log.bytes()).contains(&log.held_bytes()), "{text} {} {}", log.held_bytes(), log.bytes());
     assert_eq!(log.held_bytes() == 0, model.records.values().all(|entry| entry.record().is_none()));
+    for cut in &model.cuts {
+        let inside = model.records.iter().filter(|(seq, entry)| cut.range.contains(**seq) && entry.record().is_some());
+        assert_eq!(log.records_of(cut), inside.count() as u64);
+    }
     let ranges = model.cuts.iter().map(|cut| cut.range).chain(model.uncut());
     let mut read = BTreeMap::new();
     for range in ranges {

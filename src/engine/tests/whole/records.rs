@@ -14,6 +14,7 @@ use super::script::{follow, item, make};
 use super::stand::{Desk, Outcome, Stand};
 use super::{MILLI, SECOND, shutdown};
 use crate::api::failure::FailureKind;
+use crate::plane::RefusalKind;
 use crate::settings::RequestRecords;
 use crate::testkit::transport::Answer;
 use crate::web::canonical::wire_fingerprint;
@@ -227,6 +228,41 @@ fn an_attempt_that_a_stop_cuts_off_leaves_a_record_and_one_that_was_not_sent_lea
         done.assert_sound();
         assert_eq!((done.ended.books.pending, done.items.len()), (6, 0));
         assert_eq!(lines(&done), expected);
+    }
+}
+
+#[test]
+fn an_answer_whose_retry_or_hop_still_waits_when_the_job_stops_has_its_record() {
+    let busy = || Answer::new(503, "").header("retry-after", "200");
+    for press in [Desk::stop as Press, Desk::kill] {
+        let done = Stand::new()
+            .start(["busy", "moved", "twice", "good", "bad"].iter().map(|path| follow(&a(path))))
+            .answers(&a("busy"), [busy()])
+            .answers(&a("moved"), [Answer::redirect(302, "http://c.test/gated")])
+            .answers(&a("twice"), [Answer::new(503, ""), Answer::redirect(307, "http://d.test/gated")])
+            .answers(&a("good"), [Answer::new(503, ""), Answer::html("ok")])
+            .answers(&a("bad"), [Answer::fault(FailureKind::Lost).after(MILLI), busy()])
+            .judge(|ask, _| match &*ask.site {
+                "a.test" => Judged::Grant,
+                _ => Judged::Refuse(RefusalKind::NoIdentity, Some(3600 * SECOND)),
+            })
+            .run_and(move |desk| async move {
+                tokio::time::sleep(10 * SECOND).await;
+                press(&desk);
+            });
+        done.assert_sound();
+        assert_eq!(done.ended.books.pending, 4);
+        assert_eq!(
+            lines(&done),
+            [
+                "GET 0 http://a.test/bad of none DownloadFailedError: scripted lost",
+                "GET 200 http://a.test/good of none",
+                "GET 302 http://a.test/moved of none",
+                "GET 307 http://a.test/twice of none",
+                "GET 503 http://a.test/bad of none",
+                "GET 503 http://a.test/busy of none",
+            ]
+        );
     }
 }
 
