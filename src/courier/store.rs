@@ -29,10 +29,6 @@ const FROM_1_TO_2: &str = "
     PRAGMA user_version = 2;
 ";
 
-/// A job that was not announced begins with its first batch.
-pub(super) const ADD_JOB: &str = "INSERT INTO jobs (id, spider, started) VALUES (?1, '', strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))
-    ON CONFLICT (id) DO NOTHING";
-
 /// Why the job store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -255,6 +251,16 @@ impl Webhook for JobStore {
 
     fn place(&self) -> String {
         format!("embedded {}", self.path.display())
+    }
+}
+
+/// A file whatever its name: device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|of| Self(of.dev(), of.ino()))
     }
 }
 

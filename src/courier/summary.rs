@@ -92,7 +92,7 @@ impl JobStore {
         self.ask_summary(&job.to_string(), errors).map_err(|source| self.explain("read", source))
     }
 
-    /// All jobs, the newest first.
+    /// All jobs, the one that was last started or heard of first.
     ///
     /// # Errors
     /// [`StoreError::Sqlite`] or [`StoreError::Damaged`].
