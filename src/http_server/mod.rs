@@ -189,6 +189,12 @@ pub(crate) trait Answer: Send + Sync + 'static {
         None
     }
 
+    /// The answer to an address that is longer than these bytes.
+    fn refuse_target(&self, most: usize) -> Reply {
+        let text = format!("the address is longer than {most} bytes\n");
+        Reply::new(StatusCode::URI_TOO_LONG, "text/plain; charset=utf-8", text)
+    }
+
     /// The answer to a body that was not taken.
     fn refuse_body(&self, _head: &Head, fault: BodyFault) -> Reply {
         let (status, text) = match fault {
@@ -333,8 +339,7 @@ async fn respond<A: Answer>(served: &Served<A>, request: Request<Incoming>) -> R
 async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) -> Reply {
     let Bounds { target, body: most, body_time, .. } = served.bounds;
     let refusal = if head.path.len() + head.query.len() > target {
-        let text = format!("the address is longer than {target} bytes\n");
-        Some(Reply::new(StatusCode::URI_TOO_LONG, "text/plain; charset=utf-8", text))
+        Some(served.site.refuse_target(target))
     } else {
         served.site.refuse(&head)
     };

@@ -59,3 +59,25 @@ async fn old_jobs_go_at_the_start() {
     serve(ServeOptions { keep: 2, ..options(&dir) }, &mut Vec::new(), std::future::ready(())).await.unwrap();
     assert_eq!(store.job_ids().unwrap(), ["3", "2"]);
 }
+
+#[tokio::test]
+async fn what_the_server_refuses_by_itself_is_refused_in_json_too() {
+    use crate::http_server::{Answer as _, BodyFault, Head, ReplyBody};
+
+    let dir = tempfile::tempdir().unwrap();
+    let (writer, _thread) = Writer::start(JobStore::open(&dir.path().join("jobs.db")).unwrap()).unwrap();
+    let webhook = Webhook { keys: Arc::new(Keys::sample().unwrap()), writer, now: || 0 };
+    let head = Head { method: http::Method::POST, path: "/".into(), query: String::new(), headers: http::HeaderMap::new() };
+    for (reply, status, code) in [
+        (webhook.refuse_target(8_192), 414, "address_too_long"),
+        (webhook.refuse_body(&head, BodyFault::TooLarge(9)), 413, "too_large"),
+        (webhook.refuse_body(&head, BodyFault::TooSlow(BODY_TIME)), 408, "too_slow"),
+        (webhook.refuse_body(&head, BodyFault::CutOff), 400, "cut_off"),
+    ] {
+        assert_eq!((reply.status.as_u16(), &reply.headers["content-type"]), (status, &"application/json".parse().unwrap()));
+        let ReplyBody::Whole(Some(body)) = reply.body else { panic!("{status}") };
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["error"]["code"], code);
+        assert!(!body["error"]["message"].as_str().unwrap().is_empty());
+    }
+}

@@ -50,6 +50,11 @@ impl Answer for Webhook {
         gate::head(head).err().map(reply)
     }
 
+    fn refuse_target(&self, most: usize) -> Reply {
+        let message = format!("the address is longer than {most} bytes; batches go to {}", gate::ENDPOINT);
+        reply(Refusal::new(StatusCode::URI_TOO_LONG, "address_too_long", message))
+    }
+
     fn refuse_body(&self, head: &Head, fault: BodyFault) -> Reply {
         reply(match fault {
             BodyFault::TooLarge(most) => {
