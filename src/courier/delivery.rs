@@ -66,6 +66,8 @@ pub struct CourierState {
     /// Tries in a row after which nothing was taken.
     failures: u32,
     retry_at: Option<Instant>,
+    /// Whether the sink named that time.
+    asked: bool,
     deadline: Option<Instant>,
     fatal: Option<String>,
     /// A call is under way. Still set at the start of an incarnation, it was lost with the one before.
@@ -114,6 +116,7 @@ impl CourierState {
             backoff,
             failures: 0,
             retry_at: None,
+            asked: false,
             deadline: None,
             fatal: None,
             calling: false,
@@ -136,8 +139,10 @@ impl CourierState {
     /// Limits the time for everything that is queued and comes later.
     pub(super) fn close_by(&mut self, deadline: Instant) {
         self.deadline = Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline)));
-        // One more try at once: what was wrong half a minute ago may be mended.
-        self.retry_at = None;
+        // One more try at once: what was wrong half a minute ago may be mended. A sink that named a time is not asked before.
+        if !self.asked {
+            self.retry_at = None;
+        }
     }
 
     /// What to do now: calls the sink once at most.
@@ -248,6 +253,7 @@ impl CourierState {
 
     fn later(&mut self, why: &str, asked: Option<Duration>, now: Instant) -> Step {
         let wait = self.wait(asked);
+        self.asked = asked.is_some();
         let at = now + wait;
         // There is no next try after the limit.
         if self.deadline.is_some_and(|deadline| deadline <= at) {
@@ -263,8 +269,8 @@ impl CourierState {
     /// The wait after one more failure.
     fn wait(&mut self, asked: Option<Duration>) -> Duration {
         self.failures = self.failures.saturating_add(1);
-        let wait = at_least(self.backoff.wait(self.failures), asked);
-        if self.deadline.is_some() { wait.min(CLOSING_WAIT) } else { wait }
+        let own = self.backoff.wait(self.failures);
+        at_least(if self.deadline.is_some() { own.min(CLOSING_WAIT) } else { own }, asked)
     }
 
     fn crashed(&mut self, why: &str, now: Instant) -> Step {
