@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use super::store::{JobStore, StoreError};
+use super::store::{ADD_JOB, JobStore, StoreError};
 use crate::apcloudy::JobId;
 
 /// A batch that came from another program.
@@ -84,7 +84,7 @@ impl JobStore {
     /// Takes batches, all in one transaction. When this returns they are committed, but those with an error of their own.
     ///
     /// # Errors
-    /// [`StoreError::Sqlite`] or [`StoreError::Damaged`]: then none of them is stored.
+    /// [`StoreError::Sqlite`], [`StoreError::Damaged`] or [`StoreError::Gone`]: then none of them is stored.
     pub(crate) fn take(&self, arrivals: &[&Arrival]) -> Result<Vec<Result<Taken, StoreError>>, StoreError> {
         let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
             .map_err(|source| self.explain("write to", source))?;
@@ -99,6 +99,7 @@ impl JobStore {
             taken.push(result);
         }
         transaction.commit().map_err(|source| self.explain("write to", source))?;
+        self.in_place()?;
         Ok(taken)
     }
 }
@@ -116,12 +117,7 @@ fn take_one(connection: &Connection, arrival: &Arrival) -> rusqlite::Result<Take
     }
     let job = arrival.job.to_string();
     // The job first: a row without batches is harmless, should the second statement fail.
-    connection
-        .prepare_cached(
-            "INSERT INTO jobs (id, spider, started) VALUES (?1, '', strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))
-             ON CONFLICT (id) DO NOTHING",
-        )?
-        .execute([&job])?;
+    connection.prepare_cached(ADD_JOB)?.execute([&job])?;
     connection
         .prepare_cached(
             "INSERT INTO batches (id, job_id, job, received_at, bytes, body, raw)

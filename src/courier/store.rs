@@ -4,6 +4,7 @@
 //! `items`, `requests`, `logs` and `stats` answer in SQL by taking the JSON apart when asked. Several processes may
 //! write one file. What comes over HTTP enters through `intake`; only `prune` deletes.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,11 @@ const FROM_1_TO_2: &str = "
     INSERT OR IGNORE INTO jobs (id, spider, started) SELECT job_id, '', min(received_at) FROM batches GROUP BY job_id;
     PRAGMA user_version = 2;
 ";
+
+/// A job that was not announced begins with its first batch.
+pub(super) const ADD_JOB: &str =
+    "INSERT INTO jobs (id, spider, started) VALUES (?1, '', strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))
+    ON CONFLICT (id) DO NOTHING";
 
 /// Why the job store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +70,14 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// The file was taken away while it was open.
+    #[error(
+        "{path} was removed or replaced while it was open: what was written into it is gone with it; start again, which makes a new one"
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+    },
     /// The directory cannot be made.
     #[error("cannot create {path}: {source}")]
     Directory {
@@ -97,6 +111,8 @@ pub enum Stored {
 #[derive(Debug)]
 pub struct JobStore {
     path: PathBuf,
+    /// Which file that is.
+    file: Option<FileId>,
     pub(super) connection: Connection,
 }
 
@@ -129,7 +145,7 @@ impl JobStore {
             _ => {}
         }
         transaction.commit().map_err(explain("create tables in"))?;
-        Ok(Self { path: path.to_owned(), connection })
+        Ok(Self { path: path.to_owned(), file: FileId::of(path), connection })
     }
 
     /// Opens a store to ask it; it stays as it is, of whichever version.
@@ -146,7 +162,7 @@ impl JobStore {
         if version(&connection, path)? == 0 {
             return Err(StoreError::Foreign { path: path.to_owned() });
         }
-        Ok(Self { path: path.to_owned(), connection })
+        Ok(Self { path: path.to_owned(), file: FileId::of(path), connection })
     }
 
     /// Where the store lies.
@@ -182,6 +198,15 @@ impl JobStore {
             .map_err(|source| self.explain("write to", source))
     }
 
+    /// Whether what was written lies in the file that has the name now. SQLite goes on writing into a file that was
+    /// removed, and nobody would ever read it.
+    pub(super) fn in_place(&self) -> Result<(), StoreError> {
+        if self.file.is_some() && FileId::of(&self.path) != self.file {
+            return Err(StoreError::Gone { path: self.path.clone() });
+        }
+        Ok(())
+    }
+
     pub(super) fn explain(&self, what: &'static str, source: rusqlite::Error) -> StoreError {
         explain(what, &self.path, source)
     }
@@ -196,6 +221,8 @@ impl JobStore {
     }
 
     fn insert(&self, id: &str, job: &JobId, body: &str) -> rusqlite::Result<usize> {
+        // What an earlier run left may come into a store that is newer than its job.
+        self.connection.prepare_cached(ADD_JOB)?.execute([job.to_string()])?;
         self.connection
             .prepare_cached(
                 "INSERT OR IGNORE INTO batches (id, job_id, job, received_at, bytes, body)
@@ -219,12 +246,26 @@ impl JobStore {
 impl Webhook for JobStore {
     fn deliver(&mut self, batch: Arc<Batch>) -> Pending {
         let stored = self.insert(&batch.id.to_string(), &batch.job, &batch.body);
-        let answer = stored.map_or_else(|error| self.refusal(error), |_| Answer::Delivered);
+        let answer = match stored.map(|_| self.in_place()) {
+            Ok(Ok(())) => Answer::Delivered,
+            Ok(Err(gone)) => Answer::Fatal { why: gone.to_string() },
+            Err(error) => self.refusal(error),
+        };
         Box::pin(std::future::ready(answer))
     }
 
     fn place(&self) -> String {
         format!("embedded {}", self.path.display())
+    }
+}
+
+/// A file whatever its name: device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(path: &Path) -> Option<Self> {
+        std::fs::metadata(path).ok().map(|of| Self(of.dev(), of.ino()))
     }
 }
 
@@ -321,6 +362,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_into_a_removed_or_replaced_file_is_not_delivered() {
+        let dir = TempDir::new().unwrap();
+        let mut first = store(&dir);
+        let path = first.path().to_owned();
+        assert_eq!(deliver(&mut first, batch(7, 1)), Answer::Delivered);
+        fs::remove_file(&path).unwrap();
+        let gone = |answer| matches!(answer, Answer::Fatal { why } if why.contains("removed or replaced while it was open"));
+        assert!(gone(deliver(&mut first, batch(7, 2))));
+        for name in ["jobs.db-wal", "jobs.db-shm"] {
+            let _ = fs::remove_file(path.with_file_name(name));
+        }
+        let mut second = store(&dir);
+        assert!(gone(deliver(&mut first, batch(7, 3))), "another file has the name");
+        assert_eq!(deliver(&mut second, batch(7, 2)), Answer::Delivered);
+        assert_eq!(second.job_ids().unwrap(), ["7"], "the new store was never told that the job began");
+        assert!(matches!(first.take(&[]), Err(StoreError::Gone { .. })));
+    }
+
+    #[test]
     fn a_body_that_is_no_json_costs_only_itself() {
         let dir = TempDir::new().unwrap();
         let mut store = store(&dir);
@@ -376,7 +436,7 @@ mod tests {
             ("SELECT group_concat(record ->> 'n') FROM items WHERE job_id = '7'", "1,2,3"),
             ("SELECT count(*) || '' FROM requests WHERE success AND job_id <> '8'", "4"),
             ("SELECT value FROM stats WHERE job_id = '7' AND name = 'finish_reason'", "finished"),
-            ("SELECT group_concat(id || ' ' || spider) FROM jobs", "7 shop,b news"),
+            ("SELECT group_concat(id || ' ' || spider) FROM jobs WHERE id <> '8'", "7 shop,b news"),
         ];
         let answers = |store: &JobStore| {
             for (sql, expected) in questions {
