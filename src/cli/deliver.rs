@@ -274,6 +274,10 @@ fn because(mut outcome: Outcome, signals: u64) -> Outcome {
 /// The line of a spool that was sent, and whether nothing is left in it. `holds` is what it holds now.
 fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -> Sent {
     let again = resent.map_or(0, |resent| resent.delivered);
+    // The spool of a JOBDIR keeps segments for its next run whose records are all delivered.
+    if again == 0 && *outcome == Outcome::default() && holds.rejected == 0 && holds.damaged == 0 {
+        return Sent { text: format!("job {job}, nothing is left to deliver"), clear: true };
+    }
     let mut text = format!(
         "job {job}, {} records delivered, {} refused{}, {} left",
         grouped(outcome.delivered.saturating_add(again)),
@@ -285,9 +289,6 @@ fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -
         let _ = write!(text, " ({why})");
     } else if outcome.left > 0 {
         text.push_str(" (the sink took nothing for too long)");
-    }
-    if outcome.lost > 0 {
-        let _ = write!(text, ", {} lost to damaged or missing segments", grouped(outcome.lost));
     }
     if holds.rejected > 0 {
         let _ = write!(text, "; {} files of refused records in rejected/", holds.rejected);
@@ -309,6 +310,9 @@ fn line(job: &JobId, outcome: &Outcome, resent: Option<&Resent>, holds: Holds) -
             "; {} segments that did not read are kept as *.damaged, remove them when they are of no use",
             holds.damaged
         );
+    }
+    if outcome.lost > 0 {
+        let _ = write!(text, "; {} records are lost with damaged or missing segments", grouped(outcome.lost));
     }
     Sent { text, clear: outcome.left == 0 && outcome.lost == 0 && holds.rejected == 0 && holds.damaged == 0 }
 }
@@ -371,8 +375,13 @@ mod tests {
             let sent = line(&id, &outcome, None, Holds::default());
             assert!(sent.text.ends_with(expected), "{}", sent.text);
         }
+        assert_eq!(line(&id, &Outcome::default(), None, Holds::default()).text, "job 7, nothing is left to deliver");
         let sent = line(&id, &Outcome { lost: 418, ..done.clone() }, None, Holds::default());
-        assert!(sent.text.ends_with("0 left, 418 lost to damaged or missing segments") && !sent.clear, "{}", sent.text);
+        assert!(
+            sent.text.ends_with("0 left; 418 records are lost with damaged or missing segments") && !sent.clear,
+            "{}",
+            sent.text
+        );
         let resent =
             Resent { delivered: 6, refused: vec![("s/rejected/ab.json".into(), "still 422".to_owned())], ..Resent::default() };
         let sent = line(&id, &done, Some(&resent), Holds { rejected: 1, ..Holds::default() });

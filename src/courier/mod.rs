@@ -16,6 +16,7 @@ mod records;
 pub(crate) mod rejected;
 pub(crate) mod split;
 pub(crate) mod store;
+mod store_error;
 mod summary;
 #[cfg(test)]
 pub(crate) mod testing;

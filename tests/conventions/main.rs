@@ -142,6 +142,7 @@ fn keys_named_in_the_documents_exist() {
         "SPINNERET_URL",
         "APCLOUDY_URL",
         "UPDATE_DOCS",
+        "HTTPS_PROXY",
         "RUSTDOCFLAGS",
         "SQL",
         "NAME=VALUE",
