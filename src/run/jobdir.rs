@@ -84,20 +84,23 @@ pub(crate) fn read(dir: &Path) -> Result<Option<JobCard>, JobDirError> {
     serde_json::from_str(&text).map(Some).map_err(damaged)
 }
 
-/// Claims a directory for a job: writes its card, or finds the same one there.
+/// Claims a directory for a job: writes its card, or finds the same one there. Answers the job's id as its first run had
+/// it: a batch that still waits goes out under the id of its first try, and so must have the same text, whether the id is
+/// given as a number or as text this time.
 ///
 /// # Errors
 /// When the directory is another job's or cannot be written.
-pub(crate) fn claim(dir: &Path, job_id: &JobId, spider: &str) -> Result<(), JobDirError> {
+pub(crate) fn claim(dir: &Path, job_id: &JobId, spider: &str) -> Result<JobId, JobDirError> {
     if let Some(card) = read(dir)? {
         // The spool tells ids apart by their text, and so does this.
         if card.spider != spider || card.job_id.to_string() != job_id.to_string() {
             return Err(JobDirError::Foreign { path: dir.join(CARD), found: card.job_id, spider: card.spider });
         }
-        return Ok(());
+        return Ok(card.job_id);
     }
     fs::create_dir_all(dir).map_err(|source| JobDirError::Io { path: dir.join(CARD), source })?;
-    write(dir, &JobCard::new(job_id.clone(), spider))
+    write(dir, &JobCard::new(job_id.clone(), spider))?;
+    Ok(job_id.clone())
 }
 
 /// Writes the card: whole or not at all, since a torn one would lock its owner out.
@@ -166,7 +169,8 @@ mod tests {
         let dir = dir.path().join("job");
         assert!(read(&dir).unwrap().is_none());
         claim(&dir, &JobId::Number(7), "shop").unwrap();
-        claim(&dir, &JobId::Number(7), "shop").unwrap();
+        assert_eq!(claim(&dir, &JobId::Number(7), "shop").unwrap(), JobId::Number(7));
+        assert_eq!(claim(&dir, &JobId::from("7"), "shop").unwrap(), JobId::Number(7), "as its first run had it");
         let card = read(&dir).unwrap().unwrap();
         assert_eq!((card.job_id, card.spider.as_str()), (JobId::Number(7), "shop"));
         let text = fs::read_to_string(dir.join(CARD)).unwrap();

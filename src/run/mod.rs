@@ -49,7 +49,7 @@ const LAST_THREADS: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// When the job cannot start.
-pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
+pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let started = Instant::now();
     let settings = spec.settings.clone();
     // Taken as near as possible to when the layers were read: a change from here on is noticed.
@@ -79,7 +79,11 @@ pub(crate) async fn run(spec: JobSpec) -> Result<Report, StartError> {
 
     let job_text = spec.job_id.to_string();
     if let Some(dir) = &settings.jobdir {
-        jobdir::claim(dir, &spec.job_id, spec.spider.name).map_err(|e| StartError::Usage(e.to_string()))?;
+        let claimed = jobdir::claim(dir, &spec.job_id, spec.spider.name).map_err(|e| StartError::Usage(e.to_string()))?;
+        if claimed != spec.job_id {
+            tracing::info!(job_id = claimed.to_json(), "JOB_ID is sent as in the first run of this JOBDIR, number or text");
+            spec.job_id = claimed;
+        }
         tracing::warn!(
             jobdir = %dir.display(),
             "JOBDIR keeps the job's id and the records that are not delivered yet; the queue itself is kept in memory by this version, so a new run crawls from the start"
