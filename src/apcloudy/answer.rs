@@ -57,7 +57,7 @@ impl Answer {
             429 | 503 => Self::Retry { after: retry_after, why: why() },
             408 | 409 | 425 => Self::Retry { after: None, why: why() },
             400 | 413 | 422 => Self::Split { why: why() },
-            401..=499 => Self::Fatal { why: why() },
+            401..=499 => Self::Fatal { why: format!("{} ({})", why(), advice(status)) },
             _ => Self::Retry { after: None, why: why() },
         }
     }
@@ -85,6 +85,16 @@ impl Answer {
     /// An answer for what went wrong before there was a status.
     pub(super) fn retry(why: impl Into<String>) -> Self {
         Self::Retry { after: None, why: why.into() }
+    }
+}
+
+/// What to look at when nothing passes.
+const fn advice(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "look at APCLOUDY_API_KEY, APCLOUDY_SECRET_KEY and this machine's clock",
+        404 | 405 | 410 => "look at APCLOUDY_URL, the base to which /api/webhook/consume is added, and at JOB_ID",
+        407 => "the proxy of the environment asks for a user and a password",
+        _ => "look at APCLOUDY_URL, the keys and the account",
     }
 }
 
@@ -186,8 +196,11 @@ mod tests {
             };
             assert_eq!(kind, expected, "{status}");
         }
-        for status in [401, 402, 403, 404, 405, 407, 410, 411, 415] {
-            assert!(matches!(answer(status, &[], ""), Answer::Fatal { .. }), "{status}");
+        for (status, part) in
+            [(401, "APCLOUDY_SECRET_KEY"), (403, "APCLOUDY_API_KEY"), (404, "APCLOUDY_URL"), (407, "proxy"), (415, "account")]
+        {
+            let Answer::Fatal { why } = answer(status, &[], "no") else { panic!("{status}") };
+            assert!(why.contains(": no (") && why.contains(part), "{why}");
         }
     }
 
@@ -265,7 +278,7 @@ mod tests {
             let answer = Answer::of_response(StatusCode::from_u16(status).unwrap(), &headers, &body, now());
             let why = answer.why().unwrap_or_default();
             prop_assert!(!why.chars().any(char::is_control));
-            prop_assert!(why.chars().count() <= 400);
+            prop_assert!(why.chars().count() <= 500);
         }
     }
 }

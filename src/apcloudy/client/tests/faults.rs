@@ -29,7 +29,7 @@ async fn every_status_of_the_script_has_its_answer() {
         Answer::Retry { after, why: "HTTP 503 Service Unavailable".to_owned() },
         Answer::Split { why: "HTTP 422 Unprocessable Entity: {\"error\": \"scripted 422\"}".to_owned() },
         Answer::Split { why: "HTTP 413 Payload Too Large: {\"error\": \"scripted 413\"}".to_owned() },
-        Answer::Fatal { why: "HTTP 401 Unauthorized: {\"error\": \"scripted 401\"}".to_owned() },
+        Answer::of(401, None, "{\"error\": \"scripted 401\"}"),
         Answer::Retry { after: None, why: "HTTP 409 Conflict: {\"error\": \"scripted 409\"}".to_owned() },
         Answer::Delivered,
     ];
@@ -103,10 +103,7 @@ async fn the_status_decides_however_the_body_ends() {
         let url = raw("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nonly a part", closes).await;
         assert_eq!(impatient(&url).post(BODY.into(), "a").await, Answer::Delivered);
         let url = raw("HTTP/1.1 403 Forbidden\r\nContent-Length: 500\r\n\r\nonly a part", closes).await;
-        assert_eq!(
-            impatient(&url).post(BODY.into(), "a").await,
-            Answer::Fatal { why: "HTTP 403 Forbidden: only a part".to_owned() }
-        );
+        assert_eq!(impatient(&url).post(BODY.into(), "a").await, Answer::of(403, None, "only a part"));
     }
     let endless = format!(
         "HTTP/1.1 500 Oh\r\nTransfer-Encoding: chunked\r\n\r\n{}",
