@@ -26,7 +26,7 @@ use crate::run::StopSwitch;
 use crate::run::deliver::{Outcome, deliver_spool};
 use crate::run::leftovers::{Spool, below};
 use crate::run::rejected::{Resent, resend};
-use crate::run::sink::Sink;
+use crate::run::sink::{Sink, kind, way_to};
 use crate::settings::{Environment, Settings};
 
 /// Not everything was delivered.
@@ -235,14 +235,9 @@ fn meant(spool: &Spool) -> Option<String> {
     spool.card.as_ref().ok()?.as_ref()?.sink.clone()
 }
 
-/// `apcloudy` or `embedded`.
-fn kind(place: &str) -> &str {
-    place.split(' ').next().unwrap_or_default()
-}
-
 /// Why records stay that were meant for another kind of sink: who forgot a variable must not empty a spool into the wrong one.
 fn elsewhere(job: &JobId, meant: &str, place: &str) -> String {
-    let how = if kind(meant) == "apcloudy" { "set APCLOUDY_URL and its keys" } else { "leave APCLOUDY_URL out" };
+    let how = way_to(meant);
     format!("job {job}, not sent: it was meant for {meant}, and these settings deliver to {place}; {how}, or add --any-sink")
 }
 

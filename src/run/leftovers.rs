@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::jobdir::{self, JobCard};
+use super::sink::{kind, way_to};
 use crate::apcloudy::JobId;
 use crate::collector::leftovers::{self, Holds};
 use crate::collector::{CARD, Tidy};
@@ -202,15 +203,22 @@ pub(crate) fn name(found: Vec<Spool>, place: &str) -> Vec<(Spool, JobCard)> {
 }
 
 /// The line that says that what lies in a `JOBDIR` was meant for another sink than `place`, where it goes now.
-pub(crate) fn turned(jobdir: &Path, place: &str) -> Option<String> {
-    let spool = Spool::look(&jobdir.join("spool")).ok()?;
-    let meant = spool.card.as_ref().ok()?.as_ref()?.sink.as_deref()?;
-    (spool.holds.segments > 0 && meant != place).then(|| {
-        format!(
-            "an earlier run of this job left records in {} that were meant for {meant}; they go to {place} now",
-            spool.dir.display()
-        )
-    })
+///
+/// # Errors
+/// When it was meant for the other kind of sink: who forgot a variable must not empty a spool into the wrong one.
+pub(crate) fn turned(jobdir: &Path, place: &str) -> Result<Option<String>, String> {
+    let Ok(spool) = Spool::look(&jobdir.join("spool")) else { return Ok(None) };
+    let Ok(Some(card)) = &spool.card else { return Ok(None) };
+    let Some(meant) = card.sink.as_deref().filter(|meant| spool.holds.segments > 0 && *meant != place) else { return Ok(None) };
+    let dir = spool.dir.display();
+    let left = format!("an earlier run of this job left records in {dir} that were meant for {meant}");
+    if kind(meant) != kind(place) {
+        return Err(format!(
+            "{left}, and these settings deliver to {place}; {}, or send them first: dragline deliver --spool {dir} --any-sink",
+            way_to(meant)
+        ));
+    }
+    Ok(Some(format!("{left}; they go to {place} now")))
 }
 
 /// The first index no log record has of a job that an earlier run began without a `JOBDIR`.
@@ -300,13 +308,15 @@ mod tests {
     #[test]
     fn a_jobdir_whose_records_go_elsewhere_now_is_named() {
         let dir = TempDir::new().unwrap();
-        assert_eq!(turned(dir.path(), HERE), None, "there is nothing yet");
+        assert_eq!(turned(dir.path(), HERE), Ok(None), "there is nothing yet");
         fs::create_dir_all(dir.path().join("spool")).unwrap();
         fs::write(dir.path().join(CARD), card("7", "apcloudy https://h/")).unwrap();
-        assert_eq!(turned(dir.path(), HERE), None, "nothing is left");
+        assert_eq!(turned(dir.path(), HERE), Ok(None), "nothing is left");
         fs::write(dir.path().join("spool/seg-1.log"), "").unwrap();
-        assert_eq!(turned(dir.path(), "apcloudy https://h/"), None, "the same sink");
-        let line = turned(dir.path(), HERE).unwrap();
+        assert_eq!(turned(dir.path(), "apcloudy https://h/"), Ok(None), "the same sink");
+        let refused = turned(dir.path(), HERE).unwrap_err();
+        assert!(refused.contains("set APCLOUDY_URL and its keys") && refused.contains("--any-sink"), "{refused}");
+        let line = turned(dir.path(), "apcloudy https://other/").unwrap().unwrap();
         assert!(line.contains("meant for apcloudy https://h/; they go to embedded /data/jobs.db now"), "{line}");
     }
 

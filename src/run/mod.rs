@@ -107,7 +107,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     if let Some(line) = crate::app::ignored(&spec.components, &settings) {
         tracing::info!("{line}");
     }
-    if let Some(line) = settings.jobdir.as_deref().and_then(|dir| leftovers::turned(dir, sink.place())) {
+    if let Some(dir) = &settings.jobdir
+        && let Some(line) = leftovers::turned(dir, sink.place()).map_err(StartError::Usage)?
+    {
         tracing::warn!("{line}");
     }
     let earlier = leftovers::below(&settings.data_dir, None);

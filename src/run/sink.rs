@@ -30,6 +30,16 @@ pub(crate) fn store_path(settings: &Settings) -> PathBuf {
     settings.data_dir.join("jobs.db")
 }
 
+/// What kind of sink a place is: `apcloudy` or `embedded`.
+pub(crate) fn kind(place: &str) -> &str {
+    place.split(' ').next().unwrap_or_default()
+}
+
+/// What to do to deliver to the kind of sink a place is.
+pub(crate) fn way_to(place: &str) -> &'static str {
+    if kind(place) == kind(EMBEDDED) { "leave APCLOUDY_URL out" } else { "set APCLOUDY_URL and its keys" }
+}
+
 /// Makes handles of a sink.
 pub(crate) type MakeSink = Arc<dyn Fn() -> Result<Box<dyn Webhook>, StartError> + Send + Sync>;
 
