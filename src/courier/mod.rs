@@ -9,6 +9,7 @@ mod delivery;
 mod http;
 pub(crate) mod intake;
 mod lines;
+mod lists;
 mod memory;
 pub mod message;
 mod prune;

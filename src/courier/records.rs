@@ -3,30 +3,10 @@
 //! No question here holds the store for longer than one batch takes, so a slow reader of a long list is in nobody's way.
 
 use rusqlite::OptionalExtension as _;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
+use super::lists::Body;
 use super::store::{JobStore, StoreError};
 use crate::apcloudy::RecordKind;
-
-/// The parts of a body, uninterpreted. A list that is missing counts as empty.
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    data: Data<'a>,
-}
-
-#[derive(Deserialize)]
-struct Data<'a> {
-    #[serde(borrow, default)]
-    requests: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    logs: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    stats: Option<&'a RawValue>,
-}
 
 impl JobStore {
     /// Hands each record of a kind to `take`, in the order of arrival, as the JSON text it was stored in. Ends with its first

@@ -6,9 +6,9 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::lists::{Body, Lists};
 use crate::apcloudy::{BodyBuilder, RecordKind};
 use crate::collector::batch::{Batch, Counts};
 use crate::collector::log::{BatchId, Fate, Part};
@@ -104,7 +104,7 @@ impl Split {
 
     fn whole(batch: &Batch) -> Option<Self> {
         let body: Body<'_> = serde_json::from_str(&batch.body).ok()?;
-        let Data { requests, items, logs, stats } = body.data;
+        let Lists { requests, items, logs, stats } = body.data;
         let number = |list: &[&RawValue]| list.len() as u64;
         let counts =
             Counts { requests: number(&requests), items: number(&items), logs: number(&logs), stats: u64::from(stats.is_some()) };
@@ -160,24 +160,6 @@ fn kind_at(counts: Counts, place: u32) -> RecordKind {
 
 fn place(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
-}
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    data: Data<'a>,
-}
-
-#[derive(Deserialize)]
-struct Data<'a> {
-    #[serde(borrow, default)]
-    requests: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    logs: Vec<&'a RawValue>,
-    #[serde(borrow, default)]
-    stats: Option<&'a RawValue>,
 }
 
 #[cfg(test)]
