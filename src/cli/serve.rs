@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::CliError;
 use super::logging::{self, LogOptions, LogPlace};
 use super::options::{StoreOption, settings_here};
+use super::signals;
 use crate::serve::{ServeError, ServeOptions, serve as run};
 use crate::settings::{LogFormat, LogLevel};
 
@@ -49,15 +49,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), CliError> {
     logging::install(&log).map_err(CliError::internal)?;
     let options = args.options()?;
     crate::actor::run_system(async {
-        let broken = |error: std::io::Error| CliError::internal(format!("signals cannot be handled: {error}"));
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
-        let until = async {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
+        let until = signals::first()?;
         run(options, &mut std::io::stdout(), until).await.map_err(serve_error)
     })
 }

@@ -9,8 +9,25 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use super::exit::CliError;
 use super::logging;
 use crate::run::StopSwitch;
+
+/// Resolves at the first signal, for verbs that serve until they are stopped. Must be called within a runtime.
+///
+/// # Errors
+/// When the handlers cannot be set up.
+pub(crate) fn first() -> Result<impl Future<Output = ()>, CliError> {
+    let broken = |error: io::Error| CliError::internal(format!("signals cannot be handled: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
 
 /// Listens until it is dropped.
 #[derive(Debug)]

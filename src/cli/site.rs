@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::exit::CliError;
+use super::signals;
 use crate::demo::{self, Delays, SiteError, SiteOptions};
 
 /// Serves the demo bookshop on this machine until Ctrl-C.
@@ -40,15 +40,7 @@ pub(crate) struct SiteArgs {
 /// When the address cannot be listened on or the line that names it cannot be written.
 pub(crate) fn site(args: &SiteArgs) -> Result<(), CliError> {
     crate::actor::run_system(async {
-        let broken = |error: std::io::Error| CliError::internal(format!("signals cannot be handled: {error}"));
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(broken)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(broken)?;
-        let until = async {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
+        let until = signals::first()?;
         demo::serve(args.options(), &mut std::io::stdout(), until).await.map_err(site_error)
     })
 }
