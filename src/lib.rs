@@ -20,6 +20,7 @@ mod event;
 pub mod export;
 mod http_server;
 mod nearest;
+mod permissions;
 pub mod plane;
 pub mod prelude;
 mod run;

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::apcloudy::Signer;
+use crate::permissions::is_open_to_others;
 
 /// The file as shipped; also what counts when there is none.
 const SAMPLE: &str = include_str!("../../config/serve.toml");
@@ -156,17 +157,6 @@ fn without_values(message: &str) -> String {
     // Syntax: the parser's words name characters and structures, but may quote what it stopped at.
     let plain: String = message.lines().next().unwrap_or_default().split(['`', '"']).step_by(2).collect();
     format!("not valid TOML: {}", plain.trim())
-}
-
-#[cfg(unix)]
-fn is_open_to_others(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Path) -> bool {
-    false
 }
 
 #[cfg(test)]

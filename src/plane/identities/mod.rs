@@ -9,6 +9,7 @@ mod raw;
 
 use std::path::{Path, PathBuf};
 
+use crate::permissions::is_open_to_others;
 use crate::plane::embedded::roster::Roster;
 
 /// An identities file that cannot be used.
@@ -85,17 +86,6 @@ pub fn parse(text: &str, path: &Path) -> Result<Roster, IdentitiesError> {
 
 fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|b| *b == b'\n').count() + 1
-}
-
-#[cfg(unix)]
-fn is_open_to_others(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Path) -> bool {
-    false
 }
 
 #[cfg(test)]
