@@ -26,6 +26,7 @@ pub mod prelude;
 mod run;
 mod serve;
 pub mod settings;
+pub mod spinneret;
 pub mod web;
 
 // The runtime's own parts: no signature of the spider API names a type of theirs.

@@ -11,7 +11,7 @@ use dragline::settings::Settings;
 use source::sources;
 
 /// Folders that know no actor and no engine.
-const NO_ACTOR: &[&str] = &["api/", "web/", "settings/", "apcloudy/", "plane/", "export/"];
+const NO_ACTOR: &[&str] = &["api/", "web/", "settings/", "apcloudy/", "spinneret/", "plane/", "export/"];
 
 /// Places in them that may: file, and what it may name.
 const ACTOR_ALLOWED: &[(&str, &str)] = &[];

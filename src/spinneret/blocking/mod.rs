@@ -1,0 +1,1 @@
+//! The same client for plain threads.

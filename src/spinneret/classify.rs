@@ -1,0 +1,1 @@
+//! How a failed request of any HTTP library is named in a report.

@@ -1,0 +1,37 @@
+//! A client of the Spinneret control plane, usable without the crawler: leases of identities and proxies, reports, live
+//! configuration, secrets.
+
+mod answer;
+pub mod blocking;
+mod classify;
+mod client;
+mod code;
+mod draft;
+mod error;
+mod error_kind;
+mod lease;
+mod merge;
+pub mod messages;
+mod procedure;
+mod reporter;
+mod retry;
+mod snapshot;
+#[cfg(test)]
+pub(crate) mod testing;
+mod transport;
+mod watcher;
+mod wire;
+
+pub use client::{Client, ClientBuilder};
+pub use code::Code;
+pub use draft::ReportDraft;
+pub use error::{Details, Error, Result};
+pub use error_kind::ErrorKind;
+pub use lease::{Lease, NewLease};
+pub use messages::{
+    AcquireBatchRequest, AcquireBatchResponse, AcquireRequest, AcquireResponse, BatchGetConfigRequest, BatchGetConfigResponse,
+    ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
+    ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
+};
+pub use reporter::{Reporter, ReporterOptions, ReporterStats};
+pub use retry::{RetryPolicy, Timeouts};

@@ -1,0 +1,1 @@
+//! Configuration items on disk, for starts without a server.

@@ -1,0 +1,1 @@
+//! Configuration that follows the server.
