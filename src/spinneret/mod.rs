@@ -2,6 +2,7 @@
 //! configuration, secrets.
 
 mod answer;
+mod backoff;
 pub mod blocking;
 mod classify;
 mod client;
