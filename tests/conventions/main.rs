@@ -199,3 +199,16 @@ fn every_setting_is_in_the_documents() {
         .collect();
     none(&missing, "these settings are in no document");
 }
+
+/// The client's part of the numbered behaviours of the control plane's wire contract.
+fn behaviours_of_the_client() -> impl Iterator<Item = u32> {
+    (1..=22).chain([27]).chain(29..=57).chain(59..=130).chain(181..=192)
+}
+
+#[test]
+fn every_numbered_behaviour_of_the_client_has_a_test_of_its_number() {
+    let tests: String = source::files().into_iter().filter(|(path, _)| path.starts_with("spinneret/")).map(|(_, text)| text).collect();
+    let missing: Vec<String> =
+        behaviours_of_the_client().filter(|n| !tests.contains(&format!("fn b{n:03}_"))).map(|n| format!("b{n:03}")).collect();
+    none(&missing, "these have no test in src/spinneret whose name begins with the number");
+}
