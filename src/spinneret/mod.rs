@@ -1,5 +1,4 @@
-//! A client of the Spinneret control plane, usable without the crawler: leases of identities and proxies, reports, live
-//! configuration, secrets.
+#![doc = include_str!("front.md")]
 
 mod answer;
 mod backoff;

@@ -207,7 +207,8 @@ fn behaviours_of_the_client() -> impl Iterator<Item = u32> {
 
 #[test]
 fn every_numbered_behaviour_of_the_client_has_a_test_of_its_number() {
-    let tests: String = source::files().into_iter().filter(|(path, _)| path.starts_with("spinneret/")).map(|(_, text)| text).collect();
+    let tests: String =
+        source::files().into_iter().filter(|(path, _)| path.starts_with("spinneret/")).map(|(_, text)| text).collect();
     let missing: Vec<String> =
         behaviours_of_the_client().filter(|n| !tests.contains(&format!("fn b{n:03}_"))).map(|n| format!("b{n:03}")).collect();
     none(&missing, "these have no test in src/spinneret whose name begins with the number");

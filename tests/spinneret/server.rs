@@ -17,15 +17,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Values that no log, error or debug text may show.
-pub const CANARIES: [&str; 7] = [
-    "c4n4ry-token",
-    "c4n4ry-cookie",
-    "c4n4ry-agent",
-    "c4n4ry-query",
-    "c4n4ry-password",
-    "c4n4ry-content",
-    "c4n4ry-secret",
-];
+pub const CANARIES: [&str; 7] =
+    ["c4n4ry-token", "c4n4ry-cookie", "c4n4ry-agent", "c4n4ry-query", "c4n4ry-password", "c4n4ry-content", "c4n4ry-secret"];
 
 /// What becomes of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

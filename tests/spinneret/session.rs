@@ -47,7 +47,8 @@ fn a_session_leaves_no_secret_in_logs_errors_and_debug_texts() {
         let client = builder.build().unwrap();
         texts.push(format!("{client:?} {:?}", client.reporter()));
 
-        let lease = client.lease(AcquireRequest::new("shop", "web").uri("/search?sig=c4n4ry-query")).unwrap().acquire().await.unwrap();
+        let lease =
+            client.lease(AcquireRequest::new("shop", "web").uri("/search?sig=c4n4ry-query")).unwrap().acquire().await.unwrap();
         texts.push(format!("{lease:?} {:?} {:?}", lease.credential(), lease.proxy()));
         let http = reqwest::Client::new();
         let mut request = http.get("http://127.0.0.1:9/search?q=1").build().unwrap();
@@ -82,7 +83,8 @@ fn a_session_leaves_no_secret_in_logs_errors_and_debug_texts() {
         assert_eq!(secret.value, "c4n4ry-secret");
         texts.push(format!("{secret:?}"));
 
-        let watcher = client.config_watcher(WatcherOptions::new(["crawler/search.json", "crawler/signing.json"]).unwrap()).unwrap();
+        let watcher =
+            client.config_watcher(WatcherOptions::new(["crawler/search.json", "crawler/signing.json"]).unwrap()).unwrap();
         watcher.start().await.unwrap();
         texts.push(format!("{watcher:?} {:?}", watcher.items()));
         let change = watcher.wait_for_change(None, None, Some(Duration::from_secs(10)));
