@@ -157,7 +157,7 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.url()).field("node", &self.node()).finish_non_exhaustive()
+        f.debug_struct("Client").field("url", &self.url()).field("node", &self.node()).finish()
     }
 }
 
