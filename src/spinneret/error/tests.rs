@@ -150,9 +150,12 @@ fn background_loops_try_again_what_may_pass() {
     assert_eq!(local, [false, false, false, false, false, true, true]);
 }
 
+/// A name, the question, the variants that answer yes.
+type Family = (&'static str, fn(&Error) -> bool, &'static [&'static str]);
+
 #[test]
 fn families_hold_their_refined_kinds() {
-    let families: [(&str, fn(&Error) -> bool, &[&str]); 6] = [
+    let families: [Family; 6] = [
         ("unavailable", Error::is_unavailable, &["Unavailable", "CircuitOpen", "SitePaused", "Transport"]),
         ("exhausted", Error::is_resource_exhausted, &["ResourceExhausted", "NoIdentityAvailable", "NoProxyAvailable"]),
         (
