@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::Result;
-use super::answer;
+use super::answer::{self, Redactor};
 use super::error::Error;
 use super::error_kind::ErrorKind;
 use super::procedure::{Procedure, Rpc};
@@ -29,6 +30,7 @@ pub(crate) struct Wire {
     retry: RetryPolicy,
     /// How long a call may take, all attempts and waits together.
     deadline: Option<Duration>,
+    redactor: Redactor,
     dice: Mutex<Dice>,
     is_closed: AtomicBool,
     closing: Notify,
@@ -42,10 +44,17 @@ impl Wire {
             timeouts,
             retry,
             deadline: None,
+            redactor: Redactor::default(),
             dice: Mutex::new(Dice::new(seed)),
             is_closed: AtomicBool::new(false),
             closing: Notify::new(),
         }
+    }
+
+    /// Hides this token in what the server or something in between writes.
+    pub(crate) fn hiding(mut self, token: SecretString) -> Self {
+        self.redactor = Redactor::new(token);
+        self
     }
 
     /// Ends calls of [`Self::call`] after so long, all attempts and waits together.
@@ -93,7 +102,7 @@ impl Wire {
         let (mut retries, mut backoff) = (0, None);
         loop {
             let (again, error) = match self.send(attempt.clone(), limit).await {
-                Ok(reply) => match answer::read::<R>(&reply) {
+                Ok(reply) => match answer::read::<R>(&reply, &self.redactor) {
                     Ok(answer) => return Ok(answer),
                     Err(error) => (Again::after_answer(&error), error),
                 },

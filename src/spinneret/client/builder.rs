@@ -177,8 +177,8 @@ impl ClientBuilder {
 
     fn finish(self, settings: Settings, transport: Arc<dyn Transport>) -> Result<Client> {
         self.check_limits()?;
-        let wire = Arc::new(Wire::new(transport, self.timeouts, self.retry).with_deadline(self.deadline));
-        Ok(Client::over(settings, wire, self.reporter))
+        let wire = Wire::new(transport, self.timeouts, self.retry).with_deadline(self.deadline).hiding(settings.token.clone());
+        Ok(Client::over(settings, Arc::new(wire), self.reporter))
     }
 
     fn check_limits(&self) -> Result<()> {
