@@ -23,6 +23,7 @@ mod transport;
 mod watcher;
 mod wire;
 
+pub use classify::{carried_status, classify, classify_response, is_bad_certificate};
 pub use client::{Client, ClientBuilder};
 pub use code::Code;
 pub use draft::ReportDraft;
