@@ -38,3 +38,4 @@ pub use messages::{
 };
 pub use reporter::{Reporter, ReporterOptions, ReporterStats};
 pub use retry::{RetryPolicy, Timeouts};
+pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};
