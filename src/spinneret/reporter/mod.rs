@@ -71,6 +71,11 @@ impl Reporter {
         self.shared.is_closed.load(Ordering::Acquire)
     }
 
+    /// How long closing may take.
+    pub(crate) fn close_timeout(&self) -> Duration {
+        self.shared.options.close_timeout
+    }
+
     /// Waits until every report is settled, at most this long; true when it is.
     pub async fn flush(&self, _limit: Option<Duration>) -> bool {
         let reports = self.shared.queue.lock().map(|mut queue| std::mem::take(&mut *queue)).unwrap_or_default();
