@@ -69,6 +69,11 @@ impl Client {
         self.inner.ways.reporter.clone()
     }
 
+    /// What leases need.
+    pub(crate) fn ways(&self) -> &Ways {
+        &self.inner.ways
+    }
+
     /// Ends everything: watchers, reporter, calls.
     pub async fn close(&self) {
         self.inner.ways.reporter.close(None).await;
