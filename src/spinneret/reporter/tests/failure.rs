@@ -180,7 +180,7 @@ async fn b099_a_flush_inside_the_callback_answers_at_once() {
     let bench = Bench::new(|options| {
         options.on_rejected = Some(Arc::new(move |_: &RejectedReport| {
             let reporter = handle.lock().unwrap().clone().unwrap();
-            let mut say = |answer: bool| sink.lock().unwrap().push(answer);
+            let say = |answer: bool| sink.lock().unwrap().push(answer);
             say(futures_util::FutureExt::now_or_never(reporter.flush(None)).unwrap());
             if calls.fetch_add(1, Ordering::Relaxed) == 0 {
                 reporter.submit(sample(9)).unwrap();
