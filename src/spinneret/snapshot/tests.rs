@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::store::{Saved, SnapshotOptions, SnapshotStore, TreatAsSecret};
+use super::{Saved, SnapshotOptions, SnapshotStore, TreatAsSecret};
 use crate::spinneret::{ConfigItem, ConfigKey};
 
 const TOKEN: &str = "spn_c4n4ry_token";
@@ -259,6 +259,7 @@ fn b128_a_document_that_is_none_is_ignored_with_a_warning() {
         (format!("{} {{}}", with("version", json!(3))), no_object),
         ("[".repeat(100_000), no_object),
         ("{}".to_owned(), format),
+        (format!("{{\"later\": {}0{}}}", "[".repeat(10_000), "]".repeat(10_000)), format),
         (json!({"format": 99, "encrypted": false, "item": item}).to_string(), format),
         (json!({"format": "1", "encrypted": false, "item": item}).to_string(), format),
         (json!({"format": null, "encrypted": false, "item": item}).to_string(), format),
