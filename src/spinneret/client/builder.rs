@@ -177,6 +177,7 @@ impl ClientBuilder {
 
     fn finish(self, settings: Settings, transport: Arc<dyn Transport>) -> Result<Client> {
         self.check_limits()?;
+        self.reporter.validate()?;
         let wire = Wire::new(transport, self.timeouts, self.retry).with_deadline(self.deadline).hiding(settings.token.clone());
         Ok(Client::over(settings, Arc::new(wire), self.reporter))
     }

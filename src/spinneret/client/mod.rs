@@ -19,12 +19,12 @@ use tokio::time::Instant;
 
 pub use builder::ClientBuilder;
 pub(crate) use environment::Environment;
-pub(crate) use settings::Settings;
+use settings::Settings;
 
 use super::Result;
 use super::lease::{Releaser, Ways};
 use super::reporter::{Reporter, ReporterOptions};
-use super::watcher::Registry;
+use super::watcher::{ConfigWatcher, Registry, WatcherContext, WatcherOptions};
 use super::wire::Wire;
 
 /// How long all watchers together may take to end.
@@ -107,6 +107,23 @@ impl Client {
         self.inner.ways.reporter.clone()
     }
 
+    /// A watcher of configuration items. It is not started: no I/O.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](super::Error::InvalidArgument) names the option that is out of its range,
+    /// [`Error::ClientClosed`](super::Error::ClientClosed).
+    pub fn config_watcher(&self, options: WatcherOptions) -> Result<ConfigWatcher> {
+        let settings = &self.inner.settings;
+        let context = WatcherContext {
+            wire: Arc::clone(&self.inner.ways.wire),
+            registry: self.inner.watchers.clone(),
+            default_cache_dir: settings.cache_dir.clone(),
+            host: settings.address.host().to_owned(),
+            token: settings.token.clone(),
+        };
+        ConfigWatcher::new(context, options)
+    }
+
     /// [`Self::close_within`] 5 s.
     pub async fn close(&self) {
         self.close_within(REPORTS).await;
@@ -129,7 +146,7 @@ impl Client {
         let rest = limit.saturating_sub(begin.elapsed()).max(LEFTOVERS);
         let left = releaser.drain(rest).await;
         if left > 0 {
-            tracing::warn!(target: "spinneret", left, "the client is closed before all leases are given back; the server ends them");
+            tracing::warn!(target: "spinneret.lease", left, "the client is closed before all leases are given back; the server ends them");
         }
         wire.close();
     }
@@ -142,16 +159,6 @@ impl Client {
     /// What calls need.
     pub(crate) fn wire(&self) -> &Wire {
         &self.inner.ways.wire
-    }
-
-    /// What was set.
-    pub(crate) fn settings(&self) -> &Settings {
-        &self.inner.settings
-    }
-
-    /// Who watches configuration.
-    pub(crate) fn watchers(&self) -> &Registry {
-        &self.inner.watchers
     }
 }
 

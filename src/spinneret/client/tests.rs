@@ -8,13 +8,13 @@ use serde_json::json;
 use super::*;
 use crate::spinneret::error::Error;
 use crate::spinneret::messages::{
-    AcquireBatchRequest, AcquireRequest, BatchGetConfigRequest, ConfigKey, GetConfigRequest, GetSecretRequest, Report,
-    WatchConfigRequest, WatchItem,
+    AcquireBatchRequest, AcquireRequest, BatchGetConfigRequest, ConfigKey, GetSecretRequest, Report, WatchConfigRequest,
+    WatchItem,
 };
 use crate::spinneret::procedure::Procedure;
-use crate::spinneret::testing::{Script, Step};
-use crate::spinneret::transport::loopback::{Loopback, nobody};
-use crate::spinneret::{ProxyChoice, RetryPolicy, Timeouts};
+use crate::spinneret::testing::{Script, Step, lease};
+use crate::spinneret::transport::loopback::{Act, Loopback, answer, nobody};
+use crate::spinneret::{ProxyChoice, ReporterOptions, RetryPolicy, Timeouts};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -31,7 +31,7 @@ fn b008_no_debug_text_shows_the_token_or_a_password() {
     let builder = builder("https://h:8443/sp/").proxy(ProxyChoice::Url("http://user:c4n4ry@proxy:3128".into()));
     let client = builder.clone().build().unwrap();
     assert_eq!(format!("{client:?}"), r#"Client { url: "https://h:8443/sp", node: "node-1" }"#);
-    let shown = format!("{builder:#?} {client:#?} {:#?} {:#?} {:#?}", client.settings(), client.ways(), client.wire());
+    let shown = format!("{builder:#?} {client:#?} {:#?} {:#?} {:#?}", client.inner.settings, client.ways(), client.wire());
     assert!(!shown.contains("c4n4ry"), "{shown}");
     let wrong = super::ClientBuilder::default().url("http://user:c4n4ry@h").token("c4n4ry c4n4ry");
     assert!(!format!("{wrong:?}").contains("c4n4ry"));
@@ -43,7 +43,7 @@ async fn b009_building_a_client_opens_no_connection() {
     let client = builder(&server.url()).build().unwrap();
     tokio::time::sleep(50 * MS).await;
     assert_eq!(server.connections(), 0);
-    client.acquire(AcquireRequest::new("shop", "web")).await.unwrap();
+    client.release("lse_1").await.unwrap();
     assert_eq!(server.connections(), 1);
     let script = Script::new();
     Client::builder().build_over(script.clone()).unwrap();
@@ -57,7 +57,8 @@ fn b009_building_a_client_needs_no_runtime() {
 
 #[tokio::test]
 async fn b010_an_acquire_sends_its_fields() {
-    let server = Loopback::start(vec![]).await;
+    let granted = answer(200, "", lease("lse_1").to_string().as_bytes());
+    let server = Loopback::start(vec![Act::Answer(granted)]).await;
     let client = builder(&server.url()).user_agent("crawl/7").build().unwrap();
     let request = AcquireRequest::new("shop", "web").uri("/search").endpoint_group("g").session_key("s").wait(1_500 * MS);
     client.acquire(request).await.unwrap();
@@ -82,8 +83,7 @@ async fn b015_renew_release_and_get_secret_send_their_fields() {
     let client = client(&script);
     client.renew("lse_1", 90_000 * MS).await.unwrap();
     client.release("lse_1").await.unwrap();
-    let secret =
-        client.get_secret(Request(GetSecretRequest { path: "signing/api-key.v2".to_owned(), version: 3 })).await.unwrap();
+    let secret = client.get_secret(GetSecretRequest { path: "signing/api-key.v2".to_owned(), version: 3 }).await.unwrap();
     assert_eq!(secret.version, 3);
     let bodies: Vec<_> = script.seen().into_iter().map(|seen| seen.body).collect();
     let expected = [
@@ -94,31 +94,8 @@ async fn b015_renew_release_and_get_secret_send_their_fields() {
     assert_eq!(bodies, expected);
 }
 
-/// A whole request, for methods that take whatever becomes one.
-struct Request<T>(T);
-
-impl TryFrom<Request<GetSecretRequest>> for GetSecretRequest {
-    type Error = Error;
-
-    fn try_from(request: Request<Self>) -> Result<Self> {
-        Ok(request.0)
-    }
-}
-
-impl TryFrom<Request<GetConfigRequest>> for GetConfigRequest {
-    type Error = Error;
-
-    fn try_from(request: Request<Self>) -> Result<Self> {
-        Ok(request.0)
-    }
-}
-
 fn key() -> ConfigKey {
     ConfigKey { group: "g".to_owned(), key: "k".to_owned() }
-}
-
-fn config() -> Request<GetConfigRequest> {
-    Request(GetConfigRequest { namespace: String::new(), group: "g".to_owned(), key: "k".to_owned() })
 }
 
 fn report() -> Report {
@@ -141,14 +118,13 @@ async fn every_call_reaches_its_procedure_and_reads_its_answer() {
     assert!(client.renew("lse_1", Duration::ZERO).await.unwrap().expires_at.is_some());
     assert!(client.release("lse_1").await.unwrap().released);
     assert_eq!(client.report(vec![report()]).await.unwrap().accepted, 1);
-    assert_eq!(client.get_config(config()).await.unwrap().version, 4);
+    assert_eq!(client.get_config("g/k").await.unwrap().version, 4);
     let request = BatchGetConfigRequest { namespace: String::new(), items: vec![key()] };
     assert_eq!(client.batch_get_config(request).await.unwrap().missing.len(), 1);
     let items = vec![WatchItem { group: "g".to_owned(), key: "k".to_owned(), version: 3 }];
     let request = WatchConfigRequest { namespace: String::new(), items, timeout_ms: 1_000 };
     assert_eq!(client.watch_config(request).await.unwrap()[0].version, 4);
-    let request = Request(GetSecretRequest { path: "p".to_owned(), version: 0 });
-    assert_eq!(client.get_secret(request).await.unwrap().version, 1);
+    assert_eq!(client.get_secret("p").await.unwrap().version, 1);
     let called: Vec<Procedure> = script.seen().iter().map(|seen| seen.procedure).collect();
     assert_eq!(called, Procedure::ALL);
 }
@@ -174,6 +150,8 @@ async fn b053_a_request_that_breaks_a_bound_is_not_sent() {
         client.renew("", Duration::ZERO).await.err(),
         client.renew("lse_1", 1_800_001 * MS).await.err(),
         client.release("").await.err(),
+        client.get_config("no-slash").await.err(),
+        client.get_secret("Upper/Case").await.err(),
         client.acquire(AcquireRequest::new("", "web")).await.err(),
     ];
     for (n, error) in errors.into_iter().enumerate() {
@@ -201,10 +179,10 @@ async fn b051_after_close_every_call_ends_with_client_closed() {
         other.renew("lse_1", Duration::ZERO).await.err(),
         other.release("lse_1").await.err(),
         other.report(vec![report()]).await.err(),
-        other.get_config(config()).await.err(),
+        other.get_config(("g", "k")).await.err(),
         other.batch_get_config(keys).await.err(),
         other.watch_config(watch).await.err(),
-        other.get_secret(Request(GetSecretRequest { path: "p".to_owned(), version: 0 })).await.err(),
+        other.get_secret("p").await.err(),
     ];
     for error in errors {
         assert_eq!(error.unwrap().reason(), "client_closed");
@@ -261,6 +239,18 @@ async fn b051_a_client_over_a_given_http_client_ends_all_the_same() {
 }
 
 #[tokio::test]
+async fn a_watcher_is_made_for_a_client_that_is_open() {
+    let script = Script::new();
+    let client = client(&script);
+    let keys = || WatcherOptions::new([key()]);
+    client.config_watcher(keys()).unwrap();
+    assert!(matches!(client.config_watcher(WatcherOptions::new([])), Err(Error::InvalidArgument(_))));
+    assert!(script.seen().is_empty(), "it is not started");
+    client.close().await;
+    assert!(matches!(client.config_watcher(keys()), Err(Error::ClientClosed(_))));
+}
+
+#[tokio::test]
 async fn settings_that_make_no_sense_are_refused() {
     let zero = Timeouts { read: Duration::ZERO, ..Timeouts::default() };
     let own = || {
@@ -270,6 +260,7 @@ async fn settings_that_make_no_sense_are_refused() {
     for (builder, words) in [
         (builder("http://h").timeouts(zero), "timeouts: read is 0"),
         (builder("http://h").deadline(Duration::ZERO), "deadline is 0"),
+        (builder("http://h").reporter(ReporterOptions { batch_size: 0, ..ReporterOptions::default() }), "batch_size"),
         (builder("http://h").ca_file("/nowhere.pem"), "/nowhere.pem cannot be read"),
         (builder("http://h").http_client(own()).ca_file("/nowhere.pem"), "ClientBuilder::ca_file has no effect"),
         (

@@ -47,6 +47,8 @@ pub(super) struct Limits {
 pub(super) enum Late {
     Connect,
     Write,
+    /// All pieces took longer than this.
+    Whole(Duration),
     Read,
 }
 
@@ -93,7 +95,8 @@ impl Steps {
     fn end(self, begin: Instant, limits: Limits) -> (Instant, Late) {
         match (self.first, self.last) {
             (Some(first), Some(last)) if !self.is_whole => {
-                (later(last, limits.write).min(later(first, limits.whole)), Late::Write)
+                let (piece, whole) = (later(last, limits.write), later(first, limits.whole));
+                if whole < piece { (whole, Late::Whole(limits.whole)) } else { (piece, Late::Write) }
             }
             (Some(_), Some(last)) => (later(last, limits.read), Late::Read),
             _ => (later(begin, limits.connect), Late::Connect),
@@ -178,7 +181,7 @@ mod tests {
             (2, vec![2, 12], Some(Late::Read), 13),
             (3 * piece, vec![2, 9, 9, 10], None, 30),
             (3 * piece, vec![2, 11], Some(Late::Write), 12),
-            (6 * piece, vec![0, 9, 9, 9, 9], Some(Late::Write), 25),
+            (6 * piece, vec![0, 9, 9, 9, 9], Some(Late::Whole(LIMITS.whole)), 25),
         ] {
             let (result, elapsed, has_begun) = outcome(size, &waits).await;
             assert_eq!(result.err(), late, "{waits:?}");
