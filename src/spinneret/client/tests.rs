@@ -303,6 +303,7 @@ async fn settings_that_make_no_sense_are_refused() {
     for (builder, words) in [
         (builder("http://h").timeouts(zero), "timeouts: read is 0"),
         (builder("http://h").deadline(Duration::ZERO), "deadline is 0"),
+        (builder("http://h").max_connections(0), "max_connections is 0"),
         (builder("http://h").reporter(ReporterOptions { batch_size: 0, ..ReporterOptions::default() }), "batch_size"),
         (builder("http://h").ca_file("/nowhere.pem"), "/nowhere.pem cannot be read"),
         (builder("http://h").http_client(own()).ca_file("/nowhere.pem"), "ClientBuilder::ca_file has no effect"),
