@@ -22,16 +22,20 @@ mod transport;
 mod watcher;
 mod wire;
 
+pub use classify::{carried_status, classify, classify_response, is_bad_certificate};
 pub use client::{Client, ClientBuilder};
 pub use code::Code;
-pub use draft::ReportDraft;
+pub use draft::{BusinessCode, ReportDraft, Stopwatch};
 pub use error::{Details, Error, Result};
 pub use error_kind::ErrorKind;
 pub use lease::{Lease, NewLease};
+pub use merge::{Explicit, Parts, parts};
 pub use messages::{
     AcquireBatchRequest, AcquireBatchResponse, AcquireRequest, AcquireResponse, BatchGetConfigRequest, BatchGetConfigResponse,
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
-pub use reporter::{Reporter, ReporterOptions, ReporterStats};
+pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 pub use retry::{RetryPolicy, Timeouts};
+pub use transport::ProxyChoice;
+pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};
