@@ -28,8 +28,7 @@ use self::shared::{Shared, State};
 use super::Result;
 use super::error::Error;
 use super::lease::Releaser;
-use super::messages::{Report, ReportRequest};
-use super::procedure::Rpc as _;
+use super::messages::Report;
 use super::wire::Wire;
 
 /// How long a call may outlast the end of closing.
@@ -105,7 +104,8 @@ impl Reporter {
             Standing::Ordinary => Class::Ordinary,
             Standing::Probe => Class::Kept,
         };
-        let report = checked(report)?;
+        // One report that breaks a bound would spoil the batch it is in.
+        report.validate()?;
         let now = Instant::now();
         let is_manned = self.shared().with(|State { queue, crew }| {
             if queue.closing().is_some() {
@@ -132,7 +132,8 @@ impl Reporter {
         if callback::is_inside(self.shared().id()) {
             return self.submit(report);
         }
-        let mut waiting = Some(checked(report)?);
+        report.validate()?;
+        let mut waiting = Some(report);
         let _turn = self.shared().turn.lock().await;
         loop {
             let mut progress = pin!(self.shared().progress.notified());
@@ -167,6 +168,11 @@ impl Reporter {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared().with(|state| state.queue.closing().is_some())
+    }
+
+    /// How long closing may take when nobody says so.
+    pub(crate) fn close_timeout(&self) -> Duration {
+        self.owner.close_timeout
     }
 
     /// Sends at once what is queued, and waits until every report submitted before is settled: true when it is, false when
@@ -312,13 +318,6 @@ impl Drop for Flushing<'_> {
     fn drop(&mut self) {
         self.shared.with(|state| state.queue.end_flush());
     }
-}
-
-/// The report, if it keeps every bound: one that does not would spoil the batch it is in.
-fn checked(report: Report) -> Result<Report> {
-    let mut alone = ReportRequest { reports: vec![report] };
-    alone.validate()?;
-    alone.reports.pop().ok_or_else(|| Error::invalid("there is no report"))
 }
 
 #[cfg(test)]
