@@ -91,3 +91,47 @@ fn without_any_runtime_a_release_is_kept_and_that_is_said_once() {
     runtime().block_on(rig.settle());
     assert_eq!(rig.released().len(), 5);
 }
+
+#[test]
+fn threads_that_add_while_the_task_comes_and_goes_have_every_lease_given_back_once() {
+    let rig = Rig::new();
+    for n in 0..8_000 {
+        // Some calls take a while, so that some are under way whenever the task looks for more.
+        let answer = super::Step::Answer(serde_json::json!({"released": true}));
+        rig.script.next(Procedure::Release, if n % 50 == 0 { super::Step::After(ms(1), Box::new(answer)) } else { answer });
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    runtime.block_on(async { rig.client.ways().releaser.settle_in() });
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let releaser = rig.client.ways().releaser.clone();
+            scope.spawn(move || {
+                for n in 0..2_000 {
+                    releaser.release(format!("{thread}-{n}"));
+                    // Now and then the task is left alone for long enough to end.
+                    if n % 50 == 0 {
+                        thread::sleep(ms(2));
+                    }
+                }
+            });
+        }
+    });
+    runtime.block_on(rig.settle());
+    let mut released = rig.released();
+    assert_eq!(released.len(), 8_000);
+    released.sort_unstable();
+    released.dedup();
+    assert_eq!(released.len(), 8_000);
+}
+
+#[test]
+fn a_call_that_is_cut_off_with_its_runtime_is_said() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    rig.script.next(Procedure::Acquire, Step::Hang);
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { assert!(tokio::time::timeout(ms(10), rig.lease().acquire()).await.is_err()) });
+    assert!(logs.warnings().is_empty());
+    drop(runtime);
+    assert_eq!(logs.warnings().len(), 1);
+    assert!(logs.warnings()[0].contains("cut off"));
+}
