@@ -245,6 +245,7 @@ mod tests {
             ("request 550e8400-e29b-41d4-a716-446655440000 was refused", "request [redacted] was refused"),
             ("card 4111111111111111, phone 0049-30-123456", "card [redacted], phone [redacted]"),
             ("<a href=\"https://h/?q=opensesame\">Home</a>", "[redacted]Home</a>"),
+            ("card 4111-1111-1111-1111, address 203.0.113.250", "card [redacted], address [redacted]"),
             ("<!-- opensesame --> ready", "[redacted] ready"),
             ("ready <input value=opensesame", "ready [redacted]"),
             ("{\"X-Api-Key\": \"opensesame\"}", "{\"X-Api-Key[redacted]"),

@@ -28,8 +28,7 @@ use self::shared::{Shared, State};
 use super::Result;
 use super::error::Error;
 use super::lease::Releaser;
-use super::messages::{Report, ReportRequest};
-use super::procedure::Rpc as _;
+use super::messages::Report;
 use super::wire::Wire;
 
 /// How long a call may outlast the end of closing.
@@ -67,8 +66,9 @@ pub(crate) enum Standing {
 /// # Runtime
 /// The task runs on the tokio runtime in which a report is first submitted. From a plain thread it is started on the runtime
 /// in which the reporter was made or last started its task; where none was ever seen, reports only queue until an
-/// `async` method is awaited. When that runtime ends, or the task with it, queued reports stay, and the next call of a
-/// method starts another one with a warning; the server recognises what it has already.
+/// `async` method is awaited. The task gets on only while its runtime runs. When that runtime ends, or the task with it,
+/// queued reports stay, and the next call of a method starts another task with a warning; the server recognises what it
+/// has already.
 ///
 /// When the last handle is dropped, what is queued is still sent for [`ReporterOptions::close_timeout`] at most, as long as
 /// the runtime lives. Call [`Self::close`] to wait for that.
@@ -104,7 +104,8 @@ impl Reporter {
             Standing::Ordinary => Class::Ordinary,
             Standing::Probe => Class::Kept,
         };
-        let report = checked(report)?;
+        // One report that breaks a bound would spoil the batch it is in.
+        report.validate()?;
         let now = Instant::now();
         let is_manned = self.shared().with(|State { queue, crew }| {
             if queue.closing().is_some() {
@@ -131,7 +132,8 @@ impl Reporter {
         if callback::is_inside(self.shared().id()) {
             return self.submit(report);
         }
-        let mut waiting = Some(checked(report)?);
+        report.validate()?;
+        let mut waiting = Some(report);
         let _turn = self.shared().turn.lock().await;
         loop {
             let mut progress = pin!(self.shared().progress.notified());
@@ -176,8 +178,8 @@ impl Reporter {
     /// Sends at once what is queued, and waits until every report submitted before is settled: true when it is, false when
     /// the limit is over or nobody can send. Without a limit it waits as long as that takes.
     ///
-    /// It does not shorten the wait after a failure. Inside [`ReporterOptions::on_rejected`], and outside of a tokio runtime, it
-    /// answers at once whether nothing is queued and nothing in flight.
+    /// It does not shorten the wait after a failure. Inside [`ReporterOptions::on_rejected`], and outside of a tokio
+    /// runtime, it answers at once whether nothing is queued and nothing in flight.
     pub async fn flush(&self, limit: Option<Duration>) -> bool {
         if !self.can_wait() {
             return self.shared().with(|state| state.queue.is_clear());
@@ -209,8 +211,8 @@ impl Reporter {
         }
     }
 
-    /// Takes no more reports and sends what is queued, at most this long (by default [`ReporterOptions::close_timeout`]); what is left
-    /// then is dropped. Zero drops what is queued.
+    /// Takes no more reports and sends what is queued, at most this long (by default [`ReporterOptions::close_timeout`]);
+    /// what is left then is dropped. Zero drops what is queued.
     ///
     /// Calls that fail are made again within the limit. A call under way may outlast it by half a second; then it is broken
     /// off, and its reports count as queued. Closing again waits for the same end, and a nearer limit makes it come
@@ -316,13 +318,6 @@ impl Drop for Flushing<'_> {
     fn drop(&mut self) {
         self.shared.with(|state| state.queue.end_flush());
     }
-}
-
-/// The report, if it keeps every bound: one that does not would spoil the batch it is in.
-fn checked(report: Report) -> Result<Report> {
-    let mut alone = ReportRequest { reports: vec![report] };
-    alone.validate()?;
-    alone.reports.pop().ok_or_else(|| Error::invalid("there is no report"))
 }
 
 #[cfg(test)]

@@ -171,7 +171,10 @@ impl Drop for Shared {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.queue.has_work() {
             let queued = state.queue.stats().queued;
-            warn!(target: "spinneret.reporter", queued, "reports are lost: no runtime was left to send them; close the reporter before it ends");
+            warn!(
+                target: "spinneret.reporter",
+                queued, "reports are lost: no runtime was left to send them; close the reporter before its runtime ends"
+            );
         }
     }
 }

@@ -25,7 +25,8 @@ pub(super) enum Verdict {
 /// Judges an error of a `Report` call (wire contract, 7.3).
 ///
 /// Where a batch is given up, its leases are given back by calls, unless the same refusal waits there: a token that is not
-/// accepted, an address that is not, a closed client. A token without the scope to report still has the scope to release what it acquired.
+/// accepted, an address that is not, a closed client. A token without the scope to report still has the scope to release
+/// what it acquired.
 pub(super) fn judge(error: &Error) -> Verdict {
     if error.is_retry_later() {
         return Verdict::Again { hint: error.retry_after(), is_doubtful: is_doubtful(error) };

@@ -105,6 +105,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
         #[test]
         fn the_weight_bounds_the_bytes_of_any_report(
             uri in "\\PC{0,2048}|[\\x00-\\x7f]{0,2048}",

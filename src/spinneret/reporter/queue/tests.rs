@@ -38,7 +38,8 @@ enum Act {
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
-        12 => (any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(is_probe, is_releasing)| Act::Submit { is_probe, is_releasing }),
+        12 => (any::<bool>(), prop::bool::weighted(0.2))
+            .prop_map(|(is_probe, is_releasing)| Act::Submit { is_probe, is_releasing }),
         3 => any::<bool>().prop_map(|is_releasing| Act::SubmitWait { is_releasing }),
         8 => Just(Act::Step),
         3 => any::<bool>().prop_map(|rejects| Act::Deliver { rejects }),

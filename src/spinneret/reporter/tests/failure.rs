@@ -200,25 +200,29 @@ async fn b099_a_flush_inside_the_callback_answers_at_once() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_room_or_closing_inside_the_callback_does_not_wait_either() {
     let reporter: Arc<Mutex<Option<Reporter>>> = Arc::default();
-    let handle = Arc::clone(&reporter);
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let (handle, sink) = (Arc::clone(&reporter), Arc::clone(&answers));
     let bench = Bench::new(|options| {
         (options.batch_size, options.max_batch_size, options.max_queue_size) = (1, 1, 1);
         options.on_rejected = Some(Arc::new(move |_: &RejectedReport| {
             let reporter = handle.lock().unwrap().take().unwrap();
-            for n in 7..=8 {
-                futures_util::FutureExt::now_or_never(reporter.submit_wait(sample(n))).unwrap().unwrap();
-            }
-            futures_util::FutureExt::now_or_never(reporter.close(None)).unwrap();
+            let wait = |n: usize| futures_util::FutureExt::now_or_never(reporter.submit_wait(sample(n)));
+            let mut seen = vec![wait(7).map(|taken| taken.is_ok()), wait(8).map(|taken| taken.is_ok())];
+            seen.push(futures_util::FutureExt::now_or_never(reporter.close(None)).map(|()| true));
+            seen.push(wait(9).map(|taken| taken.is_ok()));
+            *sink.lock().unwrap() = seen;
         }));
     });
     *reporter.lock().unwrap() = Some(bench.reporter.clone());
     let answer = json!({"rejected": [{"report_id": "r1", "reason": "lease_unknown", "message": ""}]});
     bench.script.next(Procedure::Report, Step::Answer(answer));
     bench.submit([1]);
-    bench.reporter.close(None).await;
-    settle().await;
-    assert_eq!(bench.batches(), [ids([1])]);
+    assert!(bench.reporter.flush(None).await);
+    assert_eq!(*answers.lock().unwrap(), [Some(true), Some(true), Some(true), Some(false)]);
     assert!(bench.reporter.is_closed());
+    bench.reporter.close(None).await;
+    assert_eq!(bench.batches(), [ids([1]), ids([8])]);
+    assert_eq!(bench.reporter.stats().dropped, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -187,6 +187,24 @@ async fn nothing_is_started_before_the_first_report() {
     assert!(bench.reporter.shared().with(|state| state.crew.is_manned()));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_report_that_breaks_a_bound_is_refused_and_spoils_no_batch() {
+    let bench = Bench::new(|_| {});
+    bench.submit([1]);
+    for wrong in [
+        Report { report_id: "not an id".to_owned(), ..sample(2) },
+        Report { uri: String::new(), ..sample(2) },
+        Report { error_kind: "Timeout".to_owned(), ..sample(2) },
+    ] {
+        assert!(matches!(bench.reporter.submit(wrong.clone()), Err(Error::InvalidArgument(_))));
+        assert!(matches!(bench.reporter.submit_wait(wrong).await, Err(Error::InvalidArgument(_))));
+    }
+    bench.submit([3]);
+    assert!(bench.reporter.flush(None).await);
+    assert_eq!(bench.batches(), [ids([1, 3])]);
+    assert_eq!(bench.reporter.stats().submitted, 2);
+}
+
 /// The load the reporter must bear is 100,000 reports/s; a busy machine and an unoptimised build are allowed for.
 #[tokio::test]
 async fn submitting_takes_microseconds_even_when_reports_are_dropped() {
