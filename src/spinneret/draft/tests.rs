@@ -233,6 +233,16 @@ async fn b080_a_refused_connection_is_reported_with_its_path() {
     assert_eq!((report.uri.as_str(), report.method.as_str()), ("/p/q", "GET"));
 }
 
+#[tokio::test]
+async fn b080_a_read_timeout_is_reported_under_the_uri_that_is_given() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = reqwest::Client::builder().no_proxy().read_timeout(Duration::from_millis(50)).build().unwrap();
+    let error = client.get(format!("http://{}/p", silent.local_addr().unwrap())).send().await.unwrap_err();
+    let report = build(ReportDraft::error(&error).uri("/given?x=1"));
+    assert_eq!((report.http_status, report.error_kind.as_str(), report.uri.as_str()), (0, "timeout", "/given"));
+}
+
 #[test]
 fn a_field_out_of_bounds_is_named() {
     let long = |length: usize| "x".repeat(length);
