@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use secrecy::SecretString;
 
 use super::Result;
-use super::answer;
+use super::answer::{self, Redactor};
 use super::error::Error;
 use super::procedure::Rpc;
 use super::retry::{RetryPolicy, Timeouts};
@@ -20,12 +21,19 @@ pub(crate) struct Wire {
     transport: Arc<dyn Transport>,
     timeouts: Timeouts,
     retry: RetryPolicy,
+    redactor: Redactor,
     is_closed: AtomicBool,
 }
 
 impl Wire {
     pub(crate) fn new(transport: Arc<dyn Transport>, timeouts: Timeouts, retry: RetryPolicy) -> Self {
-        Self { transport, timeouts, retry, is_closed: AtomicBool::new(false) }
+        Self { transport, timeouts, retry, redactor: Redactor::default(), is_closed: AtomicBool::new(false) }
+    }
+
+    /// Hides this token in what the server or something in between writes.
+    pub(crate) fn hiding(mut self, token: SecretString) -> Self {
+        self.redactor = Redactor::new(token);
+        self
     }
 
     /// Makes a call with the client's own policy.
@@ -48,7 +56,7 @@ impl Wire {
         let attempt =
             Attempt { procedure: R::PROCEDURE, body: Bytes::from(body), read_timeout: request.read_timeout(&self.timeouts) };
         let reply = self.transport.send(attempt).await.map_err(|fault| Error::transport(R::PROCEDURE, fault))?;
-        answer::read::<R>(&reply)
+        answer::read::<R>(&reply, &self.redactor)
     }
 
     /// Refuses every call from now on.
