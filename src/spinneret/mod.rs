@@ -36,6 +36,6 @@ pub use messages::{
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
-pub use reporter::{Reporter, ReporterOptions, ReporterStats};
+pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 pub use retry::{RetryPolicy, Timeouts};
 pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};
