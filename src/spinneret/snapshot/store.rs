@@ -25,7 +25,8 @@ pub(crate) type TreatAsSecret = Arc<dyn Fn(&ConfigItem) -> bool + Send + Sync>;
 pub(crate) struct SnapshotOptions {
     /// Below it everything lies; made when missing.
     pub(crate) cache_dir: PathBuf,
-    /// The server, as in its URL: `spinneret.example.com:8080`.
+    /// The server as its URL was written, `spinneret.example.com:8080`: the case kept, and the port, even where it is the
+    /// scheme's own. So the other SDKs name the directory.
     pub(crate) host: String,
     /// The node's token, which secret items are encrypted under.
     pub(crate) token: SecretString,
