@@ -29,10 +29,9 @@
 //!
 //! ```no_run
 //! use dragline::spinneret::blocking::Client;
-//! use dragline::spinneret::{AcquireRequest, Error, ErrorKind, ReportDraft};
+//! use dragline::spinneret::{AcquireRequest, Error, Explicit, ReportDraft};
 //!
 //! # fn fetch(_path: &str, _proxy: Option<&str>, _cookies: Option<String>) -> std::io::Result<u16> { Ok(200) }
-//! # use dragline::spinneret::Explicit;
 //! fn main() -> Result<(), Error> {
 //!     // SPINNERET_URL and SPINNERET_TOKEN say where and who.
 //!     let client = Client::from_env()?;
