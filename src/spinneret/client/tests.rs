@@ -14,7 +14,7 @@ use crate::spinneret::messages::{
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::testing::{Script, Step, lease};
 use crate::spinneret::transport::loopback::{Act, Loopback, answer, nobody};
-use crate::spinneret::{ProxyChoice, ReporterOptions, RetryPolicy, Timeouts};
+use crate::spinneret::{ProxyChoice, ReportDraft, ReporterOptions, Timeouts};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -99,7 +99,7 @@ fn key() -> ConfigKey {
 }
 
 fn report() -> Report {
-    crate::spinneret::ReportDraft::status(200).build("lse_1", "/search").unwrap()
+    ReportDraft::status(200).build("lse_1", "/search").unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,6 +214,49 @@ async fn closing_sends_what_is_left_to_be_reported_and_a_second_closing_waits_fo
 }
 
 #[tokio::test(start_paused = true)]
+async fn closing_gives_dropped_leases_back_and_sends_their_reports() {
+    let script = Script::new();
+    let client = client(&script);
+    let lease = async || client.lease(AcquireRequest::new("shop", "web").uri("/search")).unwrap().acquire().await.unwrap();
+    drop(lease().await);
+    let second = lease().await;
+    second.report(ReportDraft::status(200)).unwrap();
+    drop(second);
+    client.close().await;
+    assert_eq!(script.bodies(Procedure::Release), [json!({"lease_id": "lse_1"})]);
+    let reports = script.reports();
+    assert_eq!((reports.len(), &reports[0]["lease_id"], &reports[0]["release"]), (1, &json!("lse_2"), &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_takes_no_longer_than_it_may_when_the_server_says_nothing() {
+    for (limit, longest) in [(Duration::ZERO, 1_600), (2_000 * MS, 3_600), (5_000 * MS, 6_600)] {
+        let script = Script::new();
+        script.always(Procedure::Report, Step::Hang).always(Procedure::Release, Step::Hang);
+        let client = client(&script);
+        drop(client.lease(AcquireRequest::new("shop", "web")).unwrap().acquire().await.unwrap());
+        client.reporter().submit(report()).unwrap();
+        let begin = Instant::now();
+        client.close_within(limit).await;
+        assert!(begin.elapsed() <= MS * longest, "{limit:?}: {:?}", begin.elapsed());
+        assert!(script.is_closed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_is_let_go_when_the_last_clone_is_dropped() {
+    let script = Script::new();
+    let client = client(&script);
+    client.reporter().submit(report()).unwrap();
+    let watcher = client.config_watcher(WatcherOptions::new([key()]).without_snapshots()).unwrap();
+    watcher.start().await.unwrap();
+    drop(client.lease(AcquireRequest::new("shop", "web")).unwrap().acquire().await.unwrap());
+    drop((watcher, client));
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(Arc::strong_count(&script), 1, "no task of the client is left");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_under_way_end_when_the_client_is_closed() {
     let script = Script::new();
     script.always(Procedure::Acquire, Step::Hang);
@@ -277,16 +320,12 @@ async fn settings_that_make_no_sense_are_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_asked_three_times_within_half_a_second() {
+async fn a_server_that_is_not_there_is_asked_again_after_short_waits() {
     let addr = nobody().await;
     let client = builder(&format!("http://{addr}")).build().unwrap();
     let begin = Instant::now();
     let error = client.acquire(AcquireRequest::new("shop", "web")).await.unwrap_err();
     assert!(error.message().ends_with(&format!("connection refused ({addr})")), "{error}");
     let elapsed = begin.elapsed();
-    assert!(elapsed >= 150 * MS && elapsed < 900 * MS, "{elapsed:?}");
-    let once = builder(&format!("http://{addr}")).retry(RetryPolicy::NO_RETRY).build().unwrap();
-    let begin = Instant::now();
-    once.acquire(AcquireRequest::new("shop", "web")).await.unwrap_err();
-    assert!(begin.elapsed() < 100 * MS);
+    assert!(elapsed >= 150 * MS && elapsed < 3_000 * MS, "{elapsed:?}");
 }
