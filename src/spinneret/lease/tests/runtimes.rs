@@ -6,6 +6,18 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::*;
 
+impl Rig {
+    /// Waits for a release without using the client.
+    async fn until_released(&self) {
+        for _ in 0..1_000 {
+            if !self.released().is_empty() {
+                break;
+            }
+            tokio::time::sleep(ms(5)).await;
+        }
+    }
+}
+
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
 }
@@ -16,7 +28,7 @@ fn a_lease_dropped_on_a_plain_thread_is_given_back() {
     let (quiet, reported) = runtime.block_on(async { (rig.acquire().await, rig.acquire().await) });
     reported.report(200).unwrap();
     thread::spawn(move || drop((quiet, reported))).join().unwrap();
-    runtime.block_on(rig.settle());
+    runtime.block_on(rig.until_released());
     assert_eq!(rig.released(), ["lse_1"]);
     assert_eq!(runtime.block_on(rig.reports()), [(200, true)]);
     assert!(logs.warnings().is_empty());
@@ -51,13 +63,7 @@ fn a_lease_is_given_back_from_where_it_is_dropped_when_its_own_runtime_is_gone()
     let second = runtime();
     second.block_on(async {
         drop(lease);
-        // Nothing of the client is awaited here.
-        for _ in 0..1_000 {
-            if !rig.released().is_empty() {
-                break;
-            }
-            tokio::time::sleep(ms(5)).await;
-        }
+        rig.until_released().await;
     });
     assert_eq!(rig.released(), ["lse_1"]);
     assert!(logs.warnings().is_empty());
