@@ -287,7 +287,7 @@ async fn a_watcher_is_made_for_a_client_that_is_open() {
     let client = client(&script);
     let keys = || WatcherOptions::new([key()]);
     client.config_watcher(keys()).unwrap();
-    assert!(matches!(client.config_watcher(WatcherOptions::new([])), Err(Error::InvalidArgument(_))));
+    assert!(matches!(client.config_watcher(WatcherOptions::new(Vec::<ConfigKey>::new())), Err(Error::InvalidArgument(_))));
     assert!(script.seen().is_empty(), "it is not started");
     client.close().await;
     assert!(matches!(client.config_watcher(keys()), Err(Error::ClientClosed(_))));

@@ -9,6 +9,7 @@ mod stopwatch;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -40,8 +41,9 @@ use super::messages::Report;
 /// # Ok::<(), dragline::spinneret::Error>(())
 /// ```
 ///
-/// The texts and numbers are checked when the report is built; see [`Report`] for the bounds.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The texts and numbers are checked when the report is built; see [`Report`] for the bounds. `Debug` shows nothing that
+/// was found in a body.
+#[derive(Clone, PartialEq, Eq, Default)]
 #[must_use = "a draft is no report: give it to a lease"]
 pub struct ReportDraft {
     report_id: Option<String>,
@@ -202,7 +204,7 @@ impl ReportDraft {
         if report.uri.is_empty() {
             return Err(Error::invalid("a report needs a uri: the lease was acquired without one, so say it in the draft"));
         }
-        check(&report)?;
+        report.validate()?;
         Ok(report)
     }
 
@@ -233,6 +235,18 @@ impl ReportDraft {
     }
 }
 
+impl fmt::Debug for ReportDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportDraft")
+            .field("uri", &self.uri)
+            .field("method", &self.method)
+            .field("http_status", &self.http_status)
+            .field("error_kind", &self.error_kind)
+            .field("release", &self.release)
+            .finish_non_exhaustive()
+    }
+}
+
 struct Times {
     started_at: Timestamp,
     finished_at: Timestamp,
@@ -247,36 +261,4 @@ fn before(at: Timestamp, took: Duration) -> Timestamp {
 /// Milliseconds, rounded; `None` when the wire has no room for them.
 fn rounded_ms(duration: Duration) -> Option<i32> {
     i32::try_from(duration.as_nanos().saturating_add(500_000) / 1_000_000).ok()
-}
-
-/// The bounds of the wire contract.
-fn check(report: &Report) -> Result<()> {
-    let lengths: [(&str, &str, usize, usize); 6] = [
-        ("report_id", &report.report_id, 1, 64),
-        ("lease_id", &report.lease_id, 1, 128),
-        ("uri", &report.uri, 1, 2048),
-        ("method", &report.method, 0, 16),
-        ("business_code", &report.business_code, 0, 64),
-        ("outcome_hint", &report.outcome_hint, 0, 32),
-    ];
-    let markers = report.markers.iter().map(|marker| ("markers", marker.as_str(), 1, 64));
-    for (field, text, least, most) in lengths.into_iter().chain(markers) {
-        let length = text.chars().count();
-        if !(least..=most).contains(&length) {
-            return Err(Error::invalid(format!("{field} has {length} characters; {least} to {most} are allowed")));
-        }
-    }
-    if !report.report_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte)) {
-        return Err(Error::invalid("report_id has other characters than A-Z a-z 0-9 _ . : -"));
-    }
-    if report.markers.len() > 32 {
-        return Err(Error::invalid(format!("there are {} markers; at most 32 are allowed", report.markers.len())));
-    }
-    if !(0..=999).contains(&report.http_status) {
-        return Err(Error::invalid(format!("http_status is {}; 0 to 999 are allowed", report.http_status)));
-    }
-    if report.finished_at < report.started_at {
-        return Err(Error::invalid("finished_at is before started_at"));
-    }
-    Ok(())
 }

@@ -7,14 +7,13 @@ use http::{HeaderMap, StatusCode};
 
 use super::{ReportDraft, path};
 use crate::causes::chain;
-use crate::spinneret::classify::classify;
+use crate::spinneret::classify::{carried_status, classify, classify_response};
 use crate::spinneret::error_kind::ErrorKind;
 
 impl ReportDraft {
     /// A response with this status. 407 is the proxy's, so [`ErrorKind::ProxyAuth`] goes with it.
     pub fn status(status: u16) -> Self {
-        let draft = Self::new().http_status(status);
-        if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED.as_u16() { draft.error_kind(ErrorKind::ProxyAuth) } else { draft }
+        Self { error_kind: classify_response(status), ..Self::new().http_status(status) }
     }
 
     /// A response of `reqwest`: its status, the path of its final URL, and the length of its body as the head tells it.
@@ -35,12 +34,12 @@ impl ReportDraft {
     ///
     /// An error made of a response (`error_for_status`) is a response: it has the status, and no kind but that of 407.
     pub fn error(error: &(dyn StdError + 'static)) -> Self {
-        let http: Option<&reqwest::Error> = chain(error).find_map(|link| link.downcast_ref());
-        let draft = match http.and_then(reqwest::Error::status) {
-            Some(status) => Self::status(status.as_u16()),
+        let url = chain(error).find_map(|link| link.downcast_ref::<reqwest::Error>()?.url());
+        let draft = match carried_status(error) {
+            Some(status) => Self::status(status),
             None => Self::new().error_kind(classify(error)),
         };
-        Self { uri: http.and_then(reqwest::Error::url).map(|url| path::of(url.as_str())), ..draft }
+        Self { uri: url.map(|url| path::of(url.as_str())), ..draft }
     }
 }
 

@@ -52,7 +52,8 @@ fn every_field_that_is_said_is_in_the_report() {
         .finished_at(at(900))
         .release();
     assert!(draft.is_releasing());
-    assert!(!format!("{draft:?}").contains("secret"), "{draft:?}");
+    let shown = format!("{draft:?}");
+    assert!(shown.contains("/a") && !["secret", "E1", "captcha_page"].iter().any(|hidden| shown.contains(hidden)), "{shown}");
     let report = build(draft);
     let expected = Report {
         report_id: "id-1".to_owned(),
@@ -231,6 +232,16 @@ async fn b080_a_refused_connection_is_reported_with_its_path() {
     let report = build(ReportDraft::from(&error).method("GET"));
     assert_eq!((report.http_status, report.error_kind.as_str()), (0, "conn_refused"));
     assert_eq!((report.uri.as_str(), report.method.as_str()), ("/p/q", "GET"));
+}
+
+#[tokio::test]
+async fn b080_a_read_timeout_is_reported_under_the_uri_that_is_given() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = reqwest::Client::builder().no_proxy().read_timeout(Duration::from_millis(50)).build().unwrap();
+    let error = client.get(format!("http://{}/p", silent.local_addr().unwrap())).send().await.unwrap_err();
+    let report = build(ReportDraft::error(&error).uri("/given?x=1"));
+    assert_eq!((report.http_status, report.error_kind.as_str(), report.uri.as_str()), (0, "timeout", "/given"));
 }
 
 #[test]

@@ -198,32 +198,40 @@ impl Lease {
 
     /// Ends the lease where it is waited for.
     pub(super) async fn finish(&self) -> Result<()> {
-        let ways = self.life.ways.clone();
-        let releaser = ways.releaser.clone();
-        let id = self.lease_id().to_owned();
-        let result = match self.life.end() {
+        let life = &self.life;
+        let result = match life.end() {
             Ending::Over => return Ok(()),
-            Ending::Report(report) if self.life.submit(Report::clone(&report)).is_err() => {
-                Completing::new(releaser, async move {
-                    if let Err(error) = settle::deliver(&ways.wire, *report).await {
-                        warn!(target: "spinneret.lease", lease_id = id, %error, "the last report of a lease is lost");
-                    }
-                })
-                .await;
+            Ending::Report(report) if life.submit(Report::clone(&report)).is_err() => {
+                self.deliver(*report).await;
                 return Ok(());
             }
             Ending::Report(_) => Ok(()),
-            Ending::Call => {
-                let released = Completing::new(releaser, async move {
-                    settle::release(&ways.wire, &id).await.inspect_err(|error| {
-                        warn!(target: "spinneret.lease", lease_id = id, %error, "release failed: the lease ends by itself");
-                    })
-                });
-                released.await
-            }
+            Ending::Call => self.give_back().await,
         };
         self.flush().await;
         result
+    }
+
+    async fn deliver(&self, report: Report) {
+        let wire = Arc::clone(&self.life.ways.wire);
+        let delivered = async move {
+            let lease_id = report.lease_id.clone();
+            if let Err(error) = settle::deliver(&wire, report).await {
+                warn!(target: "spinneret.lease", lease_id, %error, "the last report of a lease is lost");
+            }
+        };
+        Completing::new(self.life.ways.releaser.clone(), delivered).await;
+    }
+
+    async fn give_back(&self) -> Result<()> {
+        let wire = Arc::clone(&self.life.ways.wire);
+        let lease_id = self.lease_id().to_owned();
+        let released = async move {
+            settle::release(&wire, &lease_id).await.inspect_err(|error| {
+                warn!(target: "spinneret.lease", lease_id, %error, "release failed: the lease ends by itself");
+            })
+        };
+        Completing::new(self.life.ways.releaser.clone(), released).await
     }
 
     async fn flush(&self) {

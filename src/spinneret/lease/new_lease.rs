@@ -15,18 +15,28 @@ use crate::spinneret::procedure::{Procedure, Rpc as _};
 /// A lease that is not acquired yet; made by [`Client::lease`](crate::spinneret::Client::lease).
 ///
 /// It has no identity and no proxy, so it has no methods to read them:
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
 /// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web"))?;
 /// println!("{}", lease.lease_id());
 /// # Ok(()) }
 /// ```
 /// And it can be acquired once:
-/// ```compile_fail
+/// ```compile_fail,E0382
 /// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
 /// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web"))?;
 /// let first = lease.acquire().await?;
 /// let second = lease.acquire().await?;
+/// # Ok(()) }
+/// ```
+/// What compiles:
+/// ```no_run
+/// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
+/// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web").uri("/search"))?.auto_renew();
+/// let lease = lease.acquire().await?;
+/// println!("{} until {:?}", lease.lease_id(), lease.expires_at());
+/// lease.report(200)?;
+/// lease.release().await?;
 /// # Ok(()) }
 /// ```
 #[must_use = "nothing is asked for until it is acquired"]
@@ -131,11 +141,12 @@ impl NewLease {
     ///
     /// ```no_run
     /// # use dragline::spinneret::{AcquireRequest, Client, Error};
-    /// # async fn example(client: Client, http: reqwest::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # type BoxedError = Box<dyn std::error::Error + Send + Sync>;
+    /// # async fn example(client: Client, http: reqwest::Client) -> Result<(), BoxedError> {
     /// let lease = client.lease(AcquireRequest::new("shop", "web").uri("/search"))?;
     /// let page = lease
     ///     .run(async |lease| {
-    ///         let mut request = http.get("https://shop.example/search?q=tea").build().map_err(BoxedError::from)?;
+    ///         let mut request = http.get("https://shop.example/search?q=tea").build()?;
     ///         lease.apply(&mut request)?;
     ///         let response = http.execute(request).await.inspect_err(|error| { lease.report_error(error).ok(); })?;
     ///         lease.report_response(&response)?;
@@ -143,7 +154,6 @@ impl NewLease {
     ///     })
     ///     .await?;
     /// # println!("{page}"); Ok(()) }
-    /// # type BoxedError = Box<dyn std::error::Error + Send + Sync>;
     /// ```
     ///
     /// # Errors

@@ -105,10 +105,10 @@ impl Releaser {
             return;
         };
         self.shared.carried.fetch_add(1, Ordering::AcqRel);
-        let carried = Carried(Arc::clone(&self.shared));
+        let carried = Carried { shared: Arc::clone(&self.shared), is_finished: false };
         handle.spawn(async move {
             future.await;
-            drop(carried);
+            carried.finish();
         });
     }
 
@@ -160,7 +160,7 @@ impl Releaser {
                 }
                 state.is_working = true;
             }
-            handle.spawn(work(Working { shared: Arc::clone(&self.shared), is_begun: false }));
+            handle.spawn(work(Working { shared: Arc::clone(&self.shared), stage: Stage::New }));
         }
         self.shared.say_if_stranded();
     }
@@ -228,33 +228,56 @@ impl Shared {
 /// The right to work; given up when the task ends, however it ends.
 struct Working {
     shared: Arc<Shared>,
-    is_begun: bool,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Begun,
+    /// The right was given up in order: perhaps another task has it already.
+    Over,
 }
 
 impl Drop for Working {
     fn drop(&mut self) {
+        if self.stage == Stage::Over {
+            return;
+        }
         let mut state = self.shared.lock();
         state.is_working = false;
         state.errands.recall();
         drop(state);
-        if self.is_begun {
+        if self.stage == Stage::Begun {
             self.shared.say_if_stranded();
         }
     }
 }
 
 /// A call without a caller.
-struct Carried(Arc<Shared>);
+struct Carried {
+    shared: Arc<Shared>,
+    is_finished: bool,
+}
+
+impl Carried {
+    fn finish(mut self) {
+        self.is_finished = true;
+    }
+}
 
 impl Drop for Carried {
     fn drop(&mut self) {
-        self.0.carried.fetch_sub(1, Ordering::AcqRel);
-        self.0.settled.notify_waiters();
+        self.shared.carried.fetch_sub(1, Ordering::AcqRel);
+        self.shared.settled.notify_waiters();
+        if !self.is_finished {
+            warn!(target: "spinneret.lease", "a call was cut off by the end of its runtime: its lease ends by itself");
+        }
     }
 }
 
 async fn work(mut working: Working) {
-    working.is_begun = true;
+    working.stage = Stage::Begun;
     let shared = Arc::clone(&working.shared);
     let mut calls = FuturesUnordered::new();
     loop {
@@ -270,6 +293,7 @@ async fn work(mut working: Working) {
                 Next::Nothing if calls.is_empty() => {
                     // Under the same lock as the look before: whoever adds something now starts another task.
                     state.is_working = false;
+                    working.stage = Stage::Over;
                     return;
                 }
                 Next::Nothing => break,
@@ -292,4 +316,31 @@ async fn attempt(wire: Arc<Wire>, errand: Errand) -> (Errand, Result<()>) {
         What::Deliver(report) => settle::deliver(&wire, Report::clone(report)).await,
     };
     (errand, result)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use super::*;
+    use crate::spinneret::retry::{RetryPolicy, Timeouts};
+    use crate::spinneret::testing::Script;
+
+    /// The next task may begin between the last look of this one and its end.
+    #[test]
+    fn a_task_that_is_over_leaves_the_work_of_the_next_one_alone() {
+        let releaser = Releaser::new(Arc::new(Wire::new(Script::new(), Timeouts::default(), RetryPolicy::NO_RETRY)));
+        for (stage, is_left_alone) in [(Stage::Over, true), (Stage::Begun, false), (Stage::New, false)] {
+            let mut state = releaser.shared.lock();
+            state.errands = Errands::default();
+            state.errands.add(Errand::release("lse_1", None, Instant::now()));
+            state.errands.next(Instant::now());
+            state.is_working = true;
+            drop(state);
+            drop(Working { shared: Arc::clone(&releaser.shared), stage });
+            let mut state = releaser.shared.lock();
+            assert_eq!(state.is_working, is_left_alone);
+            assert_eq!(matches!(state.errands.next(Instant::now()), Next::Nothing), is_left_alone);
+        }
+    }
 }

@@ -107,7 +107,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            6 => any::<bool>().prop_map(|is_releasing| Step::Report { is_releasing: is_releasing }),
+            6 => any::<bool>().prop_map(|is_releasing| Step::Report { is_releasing }),
             6 => Just(Step::Report { is_releasing: false }),
             2 => any::<bool>().prop_map(|is_open| Step::Reporter { is_open }),
             2 => (0_usize..3).prop_map(Step::ClosesAfter),

@@ -209,7 +209,6 @@ impl Core {
     /// Ends it all; nobody is called any more.
     pub(super) fn signal_stop(&self) {
         self.listeners.close();
-        self.untold().clear();
         self.signal.send_if_modified(|signal| {
             let is_news = signal.phase != Phase::Stopped;
             signal.phase = Phase::Stopped;

@@ -132,9 +132,7 @@ impl ConfigWatcher {
             let turn = core.unless_stopped(core.starting.lock()).await;
             let _turn = turn.ok_or_else(|| stopped("was stopped while it started"))?;
             if self.can_start()? {
-                if !core.state().is_loaded() {
-                    core.load().await?;
-                }
+                core.load().await?;
                 // From here on the task goes on by itself, even if the caller does not.
                 core.spawn()?;
                 core.tell().await;

@@ -26,6 +26,8 @@ const BACKOFF: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::f
 #[derive(Clone)]
 pub struct WatcherOptions {
     pub(super) keys: Vec<ConfigKey>,
+    /// Why the first key that is none is none.
+    wrong_key: Option<Error>,
     pub(super) namespace: String,
     pub(super) poll_timeout: Duration,
     pub(super) backoff_initial: Duration,
@@ -52,11 +54,28 @@ pub(super) enum CacheSecrets {
 }
 
 impl WatcherOptions {
-    /// Watches these keys, 1 to 200; one that is named twice is watched once.
-    pub fn new(keys: impl IntoIterator<Item = ConfigKey>) -> Self {
-        let mut named = HashSet::new();
+    /// Watches these keys, 1 to 200; one that is named twice is watched once. A key is a [`ConfigKey`], a text
+    /// `group/key` or a pair; a wrong one is refused when the watcher is made.
+    pub fn new<K>(keys: impl IntoIterator<Item = K>) -> Self
+    where
+        K: TryInto<ConfigKey, Error: Into<Error>>,
+    {
+        let (mut named, mut distinct, mut wrong_key) = (HashSet::new(), Vec::new(), None);
+        for key in keys {
+            match key.try_into() {
+                Ok(key) if named.contains(&key) => {}
+                Ok(key) => {
+                    named.insert(key.clone());
+                    distinct.push(key);
+                }
+                Err(error) => {
+                    wrong_key.get_or_insert(error.into());
+                }
+            }
+        }
         Self {
-            keys: keys.into_iter().filter(|key| named.insert(key.clone())).collect(),
+            keys: distinct,
+            wrong_key,
             namespace: String::new(),
             poll_timeout: Duration::from_secs(30),
             backoff_initial: Duration::from_secs(1),
@@ -141,6 +160,9 @@ impl WatcherOptions {
     }
 
     pub(super) fn validate(&self) -> Result<()> {
+        if let Some(error) = &self.wrong_key {
+            return Err(error.clone());
+        }
         within("keys", self.keys.len(), &KEYS, "keys")?;
         within("namespace", self.namespace.chars().count(), &NAMESPACE_LENGTH, "characters")?;
         for (n, key) in self.keys.iter().enumerate() {
@@ -212,6 +234,17 @@ mod tests {
         assert_eq!(options.keys, [key("g", "b"), key("g", "a"), key("h", "a")]);
         let many = WatcherOptions::new((0..500).map(|n| key("g", &(n % 200).to_string())));
         many.validate().unwrap();
+    }
+
+    #[test]
+    fn keys_may_be_texts_and_pairs_and_one_that_is_none_is_named() {
+        let texts = WatcherOptions::new(["g/a", "g/b/c", "g/a"]);
+        assert_eq!(texts.keys, [key("g", "a"), key("g", "b/c")]);
+        assert_eq!(WatcherOptions::new([("g", "a")]).keys, [key("g", "a")]);
+        for wrong in ["no-slash", "/k", "g/"] {
+            let options = WatcherOptions::new(["g/a", wrong]);
+            assert!(refusal(&options).contains(wrong), "{}", refusal(&options));
+        }
     }
 
     #[test]

@@ -34,12 +34,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Stops every watcher, and waits this long for all of them together. Takes no more afterwards.
+    /// Stops every watcher, and waits this long for all of them together. Takes no more afterwards. Given up midway it
+    /// may be called again.
     pub(crate) async fn stop_all(&self, limit: Duration) {
         let watchers: Vec<Arc<Core>> = {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.is_closed = true;
-            std::mem::take(&mut inner.watchers).iter().filter_map(Weak::upgrade).collect()
+            inner.watchers.iter().filter_map(Weak::upgrade).collect()
         };
         for watcher in &watchers {
             watcher.signal_stop();

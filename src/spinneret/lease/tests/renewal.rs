@@ -80,6 +80,13 @@ async fn dropping_a_lease_or_a_releasing_report_ends_its_renewal() {
     sleep(secs(600)).await;
     assert_eq!(rig.calls(Procedure::Renew), 0);
     assert!(!lease.is_lost());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_keeps_no_client_alive() {
+    let rig = Rig::new();
+    rig.next_lives(120, 0);
+    let lease = rig.lease().auto_renew().acquire().await.unwrap();
     let wire = Arc::downgrade(&rig.client.ways().wire);
     drop((lease, rig));
     sleep(ms(1)).await;

@@ -96,8 +96,9 @@ async fn b185_a_refused_report_changes_nothing() {
 async fn b186_a_lease_without_reports_is_released_after_the_reporter_closed() {
     let rig = Rig::new();
     rig.lease()
-        .run(async |_| {
+        .run(async |lease| {
             rig.client.reporter().close(None).await;
+            assert!(matches!(lease.report(200), Err(Error::ReporterClosed(_))), "even one that would only be held back");
             Ok::<_, Error>(())
         })
         .await

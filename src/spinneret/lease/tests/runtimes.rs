@@ -6,6 +6,18 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::*;
 
+impl Rig {
+    /// Waits for a release without using the client.
+    async fn until_released(&self) {
+        for _ in 0..1_000 {
+            if !self.released().is_empty() {
+                break;
+            }
+            tokio::time::sleep(ms(5)).await;
+        }
+    }
+}
+
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
 }
@@ -16,7 +28,7 @@ fn a_lease_dropped_on_a_plain_thread_is_given_back() {
     let (quiet, reported) = runtime.block_on(async { (rig.acquire().await, rig.acquire().await) });
     reported.report(200).unwrap();
     thread::spawn(move || drop((quiet, reported))).join().unwrap();
-    runtime.block_on(rig.settle());
+    runtime.block_on(rig.until_released());
     assert_eq!(rig.released(), ["lse_1"]);
     assert_eq!(runtime.block_on(rig.reports()), [(200, true)]);
     assert!(logs.warnings().is_empty());
@@ -51,13 +63,7 @@ fn a_lease_is_given_back_from_where_it_is_dropped_when_its_own_runtime_is_gone()
     let second = runtime();
     second.block_on(async {
         drop(lease);
-        // Nothing of the client is awaited here.
-        for _ in 0..1_000 {
-            if !rig.released().is_empty() {
-                break;
-            }
-            tokio::time::sleep(ms(5)).await;
-        }
+        rig.until_released().await;
     });
     assert_eq!(rig.released(), ["lse_1"]);
     assert!(logs.warnings().is_empty());
@@ -90,4 +96,48 @@ fn without_any_runtime_a_release_is_kept_and_that_is_said_once() {
     assert_eq!(logs.warnings().len(), 1);
     runtime().block_on(rig.settle());
     assert_eq!(rig.released().len(), 5);
+}
+
+#[test]
+fn threads_that_add_while_the_task_comes_and_goes_have_every_lease_given_back_once() {
+    let rig = Rig::new();
+    for n in 0..8_000 {
+        // Some calls take a while, so that some are under way whenever the task looks for more.
+        let answer = super::Step::Answer(serde_json::json!({"released": true}));
+        rig.script.next(Procedure::Release, if n % 50 == 0 { super::Step::After(ms(1), Box::new(answer)) } else { answer });
+    }
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
+    runtime.block_on(async { rig.client.ways().releaser.settle_in() });
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let releaser = rig.client.ways().releaser.clone();
+            scope.spawn(move || {
+                for n in 0..2_000 {
+                    releaser.release(format!("{thread}-{n}"));
+                    // Now and then the task is left alone for long enough to end.
+                    if n % 50 == 0 {
+                        thread::sleep(ms(2));
+                    }
+                }
+            });
+        }
+    });
+    runtime.block_on(rig.settle());
+    let mut released = rig.released();
+    assert_eq!(released.len(), 8_000);
+    released.sort_unstable();
+    released.dedup();
+    assert_eq!(released.len(), 8_000);
+}
+
+#[test]
+fn a_call_that_is_cut_off_with_its_runtime_is_said() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    rig.script.next(Procedure::Acquire, Step::Hang);
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async { assert!(tokio::time::timeout(ms(10), rig.lease().acquire()).await.is_err()) });
+    assert!(logs.warnings().is_empty());
+    drop(runtime);
+    assert_eq!(logs.warnings().len(), 1);
+    assert!(logs.warnings()[0].contains("cut off"));
 }

@@ -84,6 +84,19 @@ async fn b120_closing_stops_every_watcher_within_one_second_in_total() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn closing_again_waits_for_what_an_abandoned_closing_left() {
+    let rig = Rig::new();
+    let heard = Heard::default();
+    let watcher = rig.watcher(keys(&["g/a"]).on_change_async(sleeper(&heard, ms(500))));
+    rig.load(&[item("g/a", 1, "A")]);
+    watcher.start_in_background().unwrap();
+    tokio::time::sleep(ms(1)).await;
+    assert!(tokio::time::timeout(ms(100), rig.registry.stop_all(secs(1))).await.is_err());
+    rig.registry.stop_all(secs(1)).await;
+    assert_eq!(heard.all(), ["begins", "ends"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn b187_closing_with_a_hanging_poll_takes_no_time() {
     let rig = Rig::new();
     rig.script.always(Procedure::WatchConfig, Step::Hang);
