@@ -3,14 +3,11 @@
 //! Looks through the chain of causes for the first thing that says how it went wrong. The client's own texts are not
 //! used: they name URLs, and a proxy's URL may hold a password.
 
-use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use rustls::CertificateError;
-
 use super::answer::Answer;
-use crate::causes::{causes, is_tls_eof, no_tunnel};
+use crate::causes::{self, Said};
 
 /// What a try was about.
 #[derive(Debug)]
@@ -26,11 +23,11 @@ pub(super) struct About {
 impl About {
     /// The answer of a try that ended with an error of the client.
     pub(super) fn answer(&self, error: &reqwest::Error) -> Answer {
-        let causes = Causes::of(error);
-        if causes.tunnel.as_deref() == Some("proxy authorization required") {
+        let said = Said::of(error);
+        if said.tunnel.as_deref() == Some("proxy authorization required") {
             return Answer::Fatal { why: format!("the proxy {} does not accept the user or password (407)", self.whom()) };
         }
-        Answer::retry(self.words(error, &causes))
+        Answer::retry(self.words(error, &said))
     }
 
     /// The answer of a try that brought nothing in time.
@@ -38,11 +35,11 @@ impl About {
         Answer::retry(if is_connected { format!("no answer within {}", seconds(self.idle_timeout)) } else { self.unconnected() })
     }
 
-    fn words(&self, error: &reqwest::Error, causes: &Causes) -> String {
-        if let Some(text) = &causes.tunnel {
+    fn words(&self, error: &reqwest::Error, said: &Said<'_>) -> String {
+        if let Some(text) = &said.tunnel {
             return format!("the proxy {} opened no connection to {}: {text}", self.whom(), self.authority);
         }
-        if let Some(text) = &causes.tls {
+        if let Some(text) = tls_words(said) {
             return format!("{text} ({})", self.authority);
         }
         let is_connecting = error.is_connect();
@@ -52,7 +49,7 @@ impl About {
         if is_connecting && error.is_dns() {
             return format!("the name of {} cannot be resolved", self.to());
         }
-        let what = match causes.io {
+        let what = match said.io {
             Some(io::ErrorKind::ConnectionRefused) => "connection refused",
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "connection was reset",
             Some(io::ErrorKind::ConnectionAborted) => "connection was aborted",
@@ -60,7 +57,7 @@ impl About {
             Some(io::ErrorKind::UnexpectedEof) if is_connecting => "connection was closed while it was being set up",
             Some(io::ErrorKind::TimedOut) => "connection was lost",
             _ if is_connecting => "no connection",
-            _ if causes.is_parse => return format!("the answer is not HTTP ({})", self.authority),
+            _ if is_not_http(said) => return format!("the answer is not HTTP ({})", self.authority),
             _ => "connection was closed before the answer was complete",
         };
         if is_connecting { format!("{what} ({})", self.to()) } else { what.to_owned() }
@@ -80,67 +77,14 @@ impl About {
     }
 }
 
-/// What the chain of causes says.
-#[derive(Default)]
-struct Causes {
-    io: Option<io::ErrorKind>,
-    tls: Option<String>,
-    is_parse: bool,
-    /// Words of a proxy that opened no tunnel.
-    tunnel: Option<String>,
+/// Why TLS failed, if it did.
+fn tls_words(said: &Said<'_>) -> Option<String> {
+    let closed = || said.is_tls_eof.then(|| "TLS failed: the connection was closed in the handshake".to_owned());
+    said.tls.map(|error| causes::tls_words(error, "APCLOUDY_CA_FILE")).or_else(closed)
 }
 
-impl Causes {
-    fn of(error: &reqwest::Error) -> Self {
-        let mut all = Self::default();
-        causes(error).for_each(|cause| all.look(cause));
-        all
-    }
-
-    fn look(&mut self, cause: &(dyn Error + 'static)) {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            if is_tls_eof(error) {
-                self.tls = Some("TLS failed: the connection was closed in the handshake".to_owned());
-            }
-            match error.get_ref() {
-                Some(_) => _ = self.io.get_or_insert(error.kind()),
-                None => self.io = Some(error.kind()),
-            }
-        } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
-            self.is_parse |= error.is_parse();
-        } else if let Some(error) = cause.downcast_ref::<h2::Error>() {
-            self.is_parse |= !(error.is_io() || error.is_go_away() || error.is_remote());
-        } else if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-            self.tls = Some(tls(error));
-        } else if self.tunnel.is_none() {
-            self.tunnel = no_tunnel(cause);
-        }
-    }
-}
-
-/// What a TLS error means and what to do about it.
-fn tls(error: &rustls::Error) -> String {
-    const TRUST: &str = "name the file with its CA's certificate in APCLOUDY_CA_FILE";
-    let rustls::Error::InvalidCertificate(error) = error else {
-        return format!("TLS failed: {error}");
-    };
-    match error {
-        CertificateError::UnknownIssuer => format!("certificate not trusted: unknown issuer; {TRUST}"),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "certificate not trusted: it has expired".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "certificate not trusted: it is not valid yet; is this machine's clock right?".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "certificate not trusted: it is for another name".to_owned()
-        }
-        CertificateError::BadSignature => format!("certificate not trusted: its signature is not its issuer's; {TRUST}"),
-        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "certificate not trusted: it is a CA's own; give the server one that the CA signed".to_owned()
-        }
-        other => format!("certificate not trusted: {other}"),
-    }
+fn is_not_http(said: &Said<'_>) -> bool {
+    said.parse.is_some() || said.h2.is_some_and(|error| !(error.is_io() || error.is_go_away() || error.is_remote()))
 }
 
 /// `10 s`, `0.25 s`

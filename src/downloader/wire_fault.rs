@@ -3,7 +3,6 @@
 //! Looks through the chain of causes for the first thing that says how it went wrong. Texts follow the words
 //! of request records; no text of the client itself is used, since it names the URL.
 
-use std::error::Error;
 use std::io;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use url::Url;
 
 use super::decode::DecodeError;
 use crate::api::failure::{FailureKind, Fault};
-use crate::causes::{causes, is_tls_eof, no_tunnel};
+use crate::causes::Said;
 
 /// What an exchange was about, for messages.
 pub(crate) struct Target {
@@ -92,48 +91,48 @@ impl Target {
 
     /// What an error before the head of the answer means.
     pub(crate) fn before_head(&self, error: &reqwest::Error) -> Fault {
-        let causes = Causes::of(error);
-        if let Some(text) = &causes.tunnel {
+        let said = Said::of(error);
+        if let Some(text) = &said.tunnel {
             return match text.as_str() {
                 "proxy authorization required" => self.proxy_auth(),
                 text => Fault::new(FailureKind::Proxy, format!("the proxy opened no tunnel to {}: {text}", self.host())),
             };
         }
         if error.is_connect() {
-            return self.connecting(error, &causes);
+            return self.connecting(error, &said);
         }
         if error.is_builder() {
             return Fault::new(FailureKind::Internal, format!("a request for {} cannot be written as HTTP", self.shown()));
         }
-        causes.fault()
+        fault(&said)
     }
 
     /// What an error in the body means.
     pub(crate) fn in_body(&self, error: &reqwest::Error) -> BodyEnd {
-        let causes = Causes::of(error);
-        if causes.io == Some(io::ErrorKind::UnexpectedEof) || causes.is_incomplete {
+        let said = Said::of(error);
+        if said.io == Some(io::ErrorKind::UnexpectedEof) || said.is_incomplete {
             return BodyEnd::Early;
         }
-        if matches!(causes.io, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)) {
-            return BodyEnd::Fault(match causes.tls {
-                Some(_) => causes.fault(),
+        if matches!(said.io, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)) {
+            return BodyEnd::Fault(match said.tls {
+                Some(_) => fault(&said),
                 None => Fault::new(FailureKind::BadReply, "the answer is not HTTP: its chunks are not framed as they must be"),
             });
         }
-        BodyEnd::Fault(causes.fault())
+        BodyEnd::Fault(fault(&said))
     }
 
-    fn connecting(&self, error: &reqwest::Error, causes: &Causes) -> Fault {
+    fn connecting(&self, error: &reqwest::Error, said: &Said<'_>) -> Fault {
         if error.is_timeout() {
             let whom = if self.is_proxied { "the proxy" } else { self.host() };
             let message = format!("no connection to {whom} within DOWNLOAD_CONNECT_TIMEOUT");
             return Fault::new(FailureKind::ConnectTimeout, message);
         }
-        if causes.tls.is_some() || causes.is_tls_eof {
-            return causes.fault();
+        if said.tls.is_some() || said.is_tls_eof {
+            return fault(said);
         }
         if self.is_proxied {
-            let how = causes.io.map_or("failed", |kind| match kind {
+            let how = said.io.map_or("failed", |kind| match kind {
                 io::ErrorKind::ConnectionRefused => "was refused",
                 io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => "was lost",
                 _ => "failed",
@@ -144,14 +143,14 @@ impl Target {
             let message = format!("DNS lookup failed: no results for hostname lookup: {}.", self.host());
             return Fault::new(FailureKind::Resolve, message);
         }
-        match causes.io {
+        match said.io {
             Some(io::ErrorKind::ConnectionRefused) => {
                 Fault::new(FailureKind::Refused, "Connection was refused by other side: 111: Connection refused.")
             }
             Some(io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable) => {
                 Fault::new(FailureKind::Refused, format!("there is no route to {}", self.host()))
             }
-            _ => causes.fault(),
+            _ => fault(said),
         }
     }
 
@@ -162,72 +161,27 @@ impl Target {
     }
 }
 
-/// What the chain of causes says.
-#[derive(Default)]
-struct Causes {
-    io: Option<io::ErrorKind>,
-    tls: Option<String>,
-    is_tls_eof: bool,
-    parse: Option<String>,
-    is_incomplete: bool,
-    /// Words of a proxy that opened no tunnel.
-    tunnel: Option<String>,
-    h2: Option<H2>,
+/// The fault by causes alone.
+fn fault(said: &Said<'_>) -> Fault {
+    if let Some(error) = said.tls {
+        return Fault::new(FailureKind::Tls, format!("TLS failed: {error}"));
+    }
+    if said.is_tls_eof {
+        return Fault::new(FailureKind::Tls, "TLS failed: the connection was closed in the handshake");
+    }
+    if let Some(error) = said.parse {
+        return Fault::new(FailureKind::BadReply, format!("the answer is not HTTP: {error}"));
+    }
+    if said.h2.is_some_and(|error| !is_lost(error)) {
+        return Fault::new(FailureKind::BadReply, "the answer breaks the rules of HTTP/2");
+    }
+    Fault::new(FailureKind::Lost, "Connection to the other side was lost in a non-clean fashion.")
 }
 
-#[derive(Clone, Copy)]
-enum H2 {
-    Lost,
-    Wrong,
-}
-
-impl Causes {
-    fn of(error: &reqwest::Error) -> Self {
-        let mut all = Self::default();
-        causes(error).for_each(|cause| all.look(cause));
-        all
-    }
-
-    fn look(&mut self, cause: &(dyn Error + 'static)) {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            self.is_tls_eof |= is_tls_eof(error);
-            match error.get_ref() {
-                Some(_) => _ = self.io.get_or_insert(error.kind()),
-                None => self.io = Some(error.kind()),
-            }
-        } else if let Some(error) = cause.downcast_ref::<hyper::Error>() {
-            self.is_incomplete |= error.is_incomplete_message();
-            if error.is_parse() {
-                self.parse = Some(error.to_string());
-            }
-        } else if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-            self.tls = Some(error.to_string());
-        } else if let Some(error) = cause.downcast_ref::<h2::Error>() {
-            let is_lost = error.is_io()
-                || error.is_go_away()
-                || matches!(error.reason(), Some(h2::Reason::REFUSED_STREAM | h2::Reason::CANCEL | h2::Reason::INTERNAL_ERROR));
-            self.h2 = Some(if is_lost { H2::Lost } else { H2::Wrong });
-        } else if self.tunnel.is_none() {
-            self.tunnel = no_tunnel(cause);
-        }
-    }
-
-    /// The fault by causes alone.
-    fn fault(&self) -> Fault {
-        if let Some(text) = &self.tls {
-            return Fault::new(FailureKind::Tls, format!("TLS failed: {text}"));
-        }
-        if self.is_tls_eof {
-            return Fault::new(FailureKind::Tls, "TLS failed: the connection was closed in the handshake");
-        }
-        if let Some(text) = &self.parse {
-            return Fault::new(FailureKind::BadReply, format!("the answer is not HTTP: {text}"));
-        }
-        if matches!(self.h2, Some(H2::Wrong)) {
-            return Fault::new(FailureKind::BadReply, "the answer breaks the rules of HTTP/2");
-        }
-        Fault::new(FailureKind::Lost, "Connection to the other side was lost in a non-clean fashion.")
-    }
+fn is_lost(error: &h2::Error) -> bool {
+    error.is_io()
+        || error.is_go_away()
+        || matches!(error.reason(), Some(h2::Reason::REFUSED_STREAM | h2::Reason::CANCEL | h2::Reason::INTERNAL_ERROR))
 }
 
 /// The fault of a scheme that is not spoken.

@@ -1,31 +1,105 @@
-//! What an answer of the server means: a message, or an error with its code and reason.
+//! What an answer of the server means: a message, or an error with its code, its reason and the hint when to ask again.
+//!
+//! Never repeats what it cannot read, and nothing of a page that could be a secret.
+
+mod page;
+#[cfg(test)]
+mod properties;
+mod redactor;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
+
+use serde_json::error::Category;
+use serde_json::{Map, Value};
+
+pub(crate) use redactor::Redactor;
 
 use super::Result;
 use super::code::Code;
 use super::error::{Details, Error};
+use super::messages::tolerant::Object;
 use super::procedure::Rpc;
 use super::transport::Reply;
 
 /// The message of an answer, or its error.
-pub(crate) fn read<R: Rpc>(reply: &Reply) -> Result<R::Answer> {
+pub(crate) fn read<R: Rpc>(reply: &Reply, redactor: &Redactor) -> Result<R::Answer> {
     if (200..300).contains(&reply.status) {
-        let body = if reply.body.trim_ascii().is_empty() { b"{}".as_slice() } else { &reply.body };
-        return serde_json::from_slice(body)
-            .map_err(|error| Error::invalid_response(R::PROCEDURE, reply.status, &format!("{:?}", error.classify())));
+        return message::<R>(&reply.body).map_err(|what| Error::invalid_response(R::PROCEDURE, reply.status, &what));
     }
-    let text = |name: &str| reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let body: Option<serde_json::Value> = serde_json::from_slice(&reply.body).ok();
-    let code = body.as_ref().and_then(|body| body.get("code")?.as_str()).filter(|code| !code.is_empty());
-    Err(Error::of(Details {
-        code: code.map_or(Code::Unavailable, Code::of),
-        reason: text("spinneret-reason").unwrap_or_default().to_owned(),
-        message: body.as_ref().and_then(|body| body.get("message")?.as_str()).unwrap_or_default().to_owned(),
-        retry_after: text("spinneret-retry-after-ms").and_then(|hint| hint.parse().ok()).map(Duration::from_millis),
+    Err(failure(reply, redactor))
+}
+
+/// Reads a message. The error says which kind of thing is wrong and where, never what is written there.
+fn message<R: Rpc>(body: &[u8]) -> Result<R::Answer, String> {
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    let body = std::str::from_utf8(body).map_err(|_| "it is not UTF-8".to_owned())?;
+    let Object(answer) = serde_json::from_str(body).map_err(|error| {
+        let what = match error.classify() {
+            Category::Data => "it does not fit the message",
+            Category::Syntax | Category::Eof | Category::Io => "it is not JSON",
+        };
+        format!("{what} (line {}, column {})", error.line(), error.column())
+    })?;
+    R::check(&answer)?;
+    Ok(answer)
+}
+
+fn failure(reply: &Reply, redactor: &Redactor) -> Error {
+    let header = |name: &str| reply.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let connect = connect_body(&reply.body);
+    let is_bare = connect.is_none();
+    let (code, message) = connect.map_or_else(
+        || (bare_code(reply.status), bare_message(reply, redactor)),
+        |(code, message)| (Code::of(&redactor.clean(&code)), redactor.clean(&message).into_owned()),
+    );
+    Error::of(Details {
+        code,
+        reason: redactor.clean(header("spinneret-reason").unwrap_or_default()).into_owned(),
+        message,
+        retry_after: header("spinneret-retry-after-ms").and_then(hint),
         http_status: reply.status,
-        is_bare: code.is_none(),
+        is_bare,
         error_kind: None,
         source: None,
-    }))
+    })
+}
+
+/// Code and message of an answer of the server's own handlers. Everything else comes from something in between.
+fn connect_body(body: &[u8]) -> Option<(String, String)> {
+    let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    let mut text = |name| match members.remove(name) {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    let code = text("code").filter(|code| !code.is_empty())?;
+    Some((code, text("message").unwrap_or_default()))
+}
+
+/// What the status of an answer means that has no code.
+const fn bare_code(status: u16) -> Code {
+    match status {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502 | 503 | 504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
+}
+
+fn bare_message(reply: &Reply, redactor: &Redactor) -> String {
+    let status = reply.status;
+    let excerpt = page::excerpt(&reply.body, redactor);
+    if excerpt.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {excerpt}") }
+}
+
+/// A hint: milliseconds, not negative. Longer ones than the wire's integers can say become the longest one they can.
+fn hint(text: &str) -> Option<Duration> {
+    const LONGEST_MS: u64 = i32::MAX as u64;
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(Duration::from_millis(text.parse().unwrap_or(LONGEST_MS).min(LONGEST_MS)))
 }

@@ -1,8 +1,14 @@
 //! Everything a call can end with, one enum.
 //!
-//! A variant says what a node should do; [`Details`] say what exactly happened. No variant, text or `Debug` form
-//! shows a token, a credential, a proxy's password or what a page of an intermediary says.
+//! A variant and its [`Error::advice`] say what a node should do; [`Details`] say what exactly happened. No text and no
+//! `Debug` form shows a token, a credential or a proxy's password; of a page of an intermediary only plain words are kept.
 
+mod advice;
+mod family;
+#[cfg(test)]
+mod tests;
+
+use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
@@ -208,6 +214,36 @@ impl Error {
         }
     }
 
+    /// The name of the variant.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Unauthenticated(_) => "Unauthenticated",
+            Self::PermissionDenied(_) => "PermissionDenied",
+            Self::InvalidArgument(_) => "InvalidArgument",
+            Self::NotFound(_) => "NotFound",
+            Self::LeaseUnknown(_) => "LeaseUnknown",
+            Self::AlreadyExists(_) => "AlreadyExists",
+            Self::FailedPrecondition(_) => "FailedPrecondition",
+            Self::LeaseReleased(_) => "LeaseReleased",
+            Self::LeaseExpired(_) => "LeaseExpired",
+            Self::Aborted(_) => "Aborted",
+            Self::ResourceExhausted(_) => "ResourceExhausted",
+            Self::NoIdentityAvailable(_) => "NoIdentityAvailable",
+            Self::NoProxyAvailable(_) => "NoProxyAvailable",
+            Self::Unavailable(_) => "Unavailable",
+            Self::CircuitOpen(_) => "CircuitOpen",
+            Self::SitePaused(_) => "SitePaused",
+            Self::Transport(_) => "Transport",
+            Self::DeadlineExceeded(_) => "DeadlineExceeded",
+            Self::Unimplemented(_) => "Unimplemented",
+            Self::Internal(_) => "Internal",
+            Self::Configuration(_) => "Configuration",
+            Self::ReporterClosed(_) => "ReporterClosed",
+            Self::ClientClosed(_) => "ClientClosed",
+            Self::Other(_) => "Other",
+        }
+    }
+
     /// The code.
     #[must_use]
     pub fn code(&self) -> &Code {
@@ -243,23 +279,6 @@ impl Error {
     pub fn error_kind(&self) -> Option<ErrorKind> {
         self.details().error_kind
     }
-
-    /// Whether trying again later may help: the class that background loops retry (wire contract, 7.3).
-    #[must_use]
-    pub fn is_retry_later(&self) -> bool {
-        match self {
-            Self::Transport(_)
-            | Self::Unavailable(_)
-            | Self::Internal(_)
-            | Self::DeadlineExceeded(_)
-            | Self::Aborted(_)
-            | Self::ResourceExhausted(_)
-            | Self::NoIdentityAvailable(_)
-            | Self::NoProxyAvailable(_) => true,
-            Self::CircuitOpen(_) | Self::SitePaused(_) => false,
-            other => other.http_status() >= 500,
-        }
-    }
 }
 
 impl fmt::Display for Error {
@@ -276,9 +295,33 @@ impl fmt::Display for Error {
     }
 }
 
+/// Everything but what lies behind: the error of an HTTP library shows addresses with what they hold.
+impl fmt::Debug for Details {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Details")
+            .field("code", &self.code)
+            .field("reason", &self.reason)
+            .field("message", &self.message)
+            .field("retry_after", &self.retry_after)
+            .field("http_status", &self.http_status)
+            .field("is_bare", &self.is_bare)
+            .field("error_kind", &self.error_kind)
+            .field("has_source", &self.source.is_some())
+            .finish()
+    }
+}
+
+/// The variant and its details.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Error({self})")
+        f.debug_tuple(self.name()).field(self.details()).finish()
+    }
+}
+
+/// For conversions that cannot fail, where one that may is asked for.
+impl From<Infallible> for Error {
+    fn from(never: Infallible) -> Self {
+        match never {}
     }
 }
 

@@ -23,6 +23,7 @@ mod transport;
 mod watcher;
 mod wire;
 
+pub use classify::{carried_status, classify, classify_response, is_bad_certificate};
 pub use client::{Client, ClientBuilder};
 pub use code::Code;
 pub use draft::{BusinessCode, ReportDraft, Stopwatch};
@@ -35,5 +36,7 @@ pub use messages::{
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
-pub use reporter::{Reporter, ReporterOptions, ReporterStats};
+pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 pub use retry::{RetryPolicy, Timeouts};
+pub use transport::ProxyChoice;
+pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};

@@ -24,8 +24,7 @@ pub(crate) enum Procedure {
 }
 
 impl Procedure {
-    /// All of them.
-    #[cfg(test)]
+    /// All of them, in the order of their discriminants.
     pub(crate) const ALL: [Self; 9] = [
         Self::Acquire,
         Self::AcquireBatch,
@@ -75,6 +74,11 @@ pub(crate) trait Rpc: Serialize + Send + Sync {
 
     /// Checks every bound of the wire contract, before any I/O.
     fn validate(&self) -> Result<()>;
+
+    /// Checks what the server must say for an answer to be of use, and says what is missing.
+    fn check(_answer: &Self::Answer) -> Result<(), &'static str> {
+        Ok(())
+    }
 
     /// How long the answer may take: the silence a client bears.
     fn read_timeout(&self, timeouts: &Timeouts) -> Duration {

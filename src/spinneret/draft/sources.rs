@@ -6,11 +6,9 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 
 use super::{ReportDraft, path};
-use crate::causes::causes;
+use crate::causes::chain;
+use crate::spinneret::classify::classify;
 use crate::spinneret::error_kind::ErrorKind;
-
-/// The most causes of an error that are looked at.
-const MOST_CAUSES: usize = 16;
 
 impl ReportDraft {
     /// A response with this status. 407 is the proxy's, so [`ErrorKind::ProxyAuth`] goes with it.
@@ -37,18 +35,13 @@ impl ReportDraft {
     ///
     /// An error made of a response (`error_for_status`) is a response: it has the status, and no kind but that of 407.
     pub fn error(error: &(dyn StdError + 'static)) -> Self {
-        let http = std::iter::once(error).chain(causes(error)).take(MOST_CAUSES).find_map(|link| link.downcast_ref());
-        let http: Option<&reqwest::Error> = http;
+        let http: Option<&reqwest::Error> = chain(error).find_map(|link| link.downcast_ref());
         let draft = match http.and_then(reqwest::Error::status) {
             Some(status) => Self::status(status.as_u16()),
             None => Self::new().error_kind(classify(error)),
         };
         Self { uri: http.and_then(reqwest::Error::url).map(|url| path::of(url.as_str())), ..draft }
     }
-}
-
-fn classify(_error: &(dyn StdError + 'static)) -> ErrorKind {
-    ErrorKind::Other
 }
 
 /// The length of the body as the head tells it, if in digits only.

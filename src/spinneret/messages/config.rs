@@ -1,65 +1,62 @@
 //! Configuration items: named texts that the server keeps for its nodes.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::spinneret::Result;
-use crate::spinneret::procedure::{Procedure, Rpc};
-
-/// The name of an item.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ConfigKey {
-    /// The group, 1 to 128 characters.
-    pub group: String,
-    /// The key, 1 to 256 characters.
-    pub key: String,
-}
+use super::{ConfigKey, timestamp, tolerant};
 
 /// An item. `Debug` does not show the content.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfigItem {
     /// The namespace.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub namespace: String,
     /// The group.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub group: String,
     /// The key.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub key: String,
     /// `json`, `yaml` or `text`.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub format: String,
     /// Grows with every publication.
+    #[serde(deserialize_with = "tolerant::integer")]
     pub version: i32,
     /// The text, references to secrets resolved.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub content: String,
     /// When it was published; `None` for items the server makes itself.
+    #[serde(serialize_with = "timestamp::write_optional", deserialize_with = "timestamp::read_optional")]
     pub updated_at: Option<Timestamp>,
     /// Whether the content holds a secret.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub has_secret_refs: bool,
 }
 
-/// An item and the version that is held; 0 when none is.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchItem {
-    /// The group.
-    pub group: String,
-    /// The key.
-    pub key: String,
-    /// The version that is held.
-    pub version: i32,
+impl ConfigItem {
+    /// The item's name.
+    #[must_use]
+    pub fn config_key(&self) -> ConfigKey {
+        ConfigKey { group: self.group.clone(), key: self.key.clone() }
+    }
 }
 
-/// Asks for one item.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GetConfigRequest {
-    /// The namespace; empty means the token's own.
-    pub namespace: String,
-    /// The group.
-    pub group: String,
-    /// The key.
-    pub key: String,
+impl fmt::Debug for ConfigItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConfigItem")
+            .field("namespace", &self.namespace)
+            .field("group", &self.group)
+            .field("key", &self.key)
+            .field("format", &self.format)
+            .field("version", &self.version)
+            .field("updated_at", &self.updated_at)
+            .field("has_secret_refs", &self.has_secret_refs)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One item.
@@ -67,17 +64,8 @@ pub struct GetConfigRequest {
 #[serde(default)]
 pub struct GetConfigResponse {
     /// The item.
+    #[serde(deserialize_with = "tolerant::message")]
     pub item: ConfigItem,
-}
-
-/// Asks for items, 1 to 200.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BatchGetConfigRequest {
-    /// The namespace; empty means the token's own.
-    pub namespace: String,
-    /// Which.
-    pub items: Vec<ConfigKey>,
 }
 
 /// The items there are.
@@ -85,21 +73,11 @@ pub struct BatchGetConfigRequest {
 #[serde(default)]
 pub struct BatchGetConfigResponse {
     /// The items, in the order of the request.
+    #[serde(deserialize_with = "tolerant::messages")]
     pub items: Vec<ConfigItem>,
     /// Those there are not.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub missing: Vec<ConfigKey>,
-}
-
-/// Waits until one of the items has another version than the one held.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct WatchConfigRequest {
-    /// The namespace; empty means the token's own.
-    pub namespace: String,
-    /// Which, 1 to 200 distinct ones.
-    pub items: Vec<WatchItem>,
-    /// How long the server may wait, in milliseconds, 0 to 60,000; 0 means 30,000.
-    pub timeout_ms: i32,
 }
 
 /// The items that changed; none when the time was up.
@@ -107,32 +85,6 @@ pub struct WatchConfigRequest {
 #[serde(default)]
 pub struct WatchConfigResponse {
     /// The items.
+    #[serde(deserialize_with = "tolerant::messages")]
     pub items: Vec<ConfigItem>,
-}
-
-impl Rpc for GetConfigRequest {
-    type Answer = GetConfigResponse;
-    const PROCEDURE: Procedure = Procedure::GetConfig;
-
-    fn validate(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Rpc for BatchGetConfigRequest {
-    type Answer = BatchGetConfigResponse;
-    const PROCEDURE: Procedure = Procedure::BatchGetConfig;
-
-    fn validate(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Rpc for WatchConfigRequest {
-    type Answer = WatchConfigResponse;
-    const PROCEDURE: Procedure = Procedure::WatchConfig;
-
-    fn validate(&self) -> Result<()> {
-        Ok(())
-    }
 }

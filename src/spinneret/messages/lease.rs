@@ -1,25 +1,29 @@
-//! Leases as the server gives them, prolongs them and takes them back.
+//! Leases as the server gives them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::spinneret::Result;
-use crate::spinneret::procedure::{Procedure, Rpc};
+use super::{timestamp, tolerant};
 
 /// One lease with all that comes with it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AcquireResponse {
     /// The lease.
+    #[serde(deserialize_with = "tolerant::message")]
     pub lease: LeaseInfo,
     /// What the identity puts on a request.
+    #[serde(deserialize_with = "tolerant::message")]
     pub credential: Credential,
     /// The proxy to go through; `None` when the policy assigns none.
+    #[serde(deserialize_with = "tolerant::optional_message")]
     pub proxy: Option<ProxyAssignment>,
     /// Advice.
+    #[serde(deserialize_with = "tolerant::message")]
     pub hints: Hints,
 }
 
@@ -28,8 +32,10 @@ pub struct AcquireResponse {
 #[serde(default)]
 pub struct AcquireBatchResponse {
     /// The leases, perhaps fewer than asked for.
+    #[serde(deserialize_with = "tolerant::messages")]
     pub leases: Vec<AcquireResponse>,
     /// How many were asked for.
+    #[serde(deserialize_with = "tolerant::integer")]
     pub requested: i32,
 }
 
@@ -38,51 +44,90 @@ pub struct AcquireBatchResponse {
 #[serde(default)]
 pub struct LeaseInfo {
     /// The lease's name; opaque.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub lease_id: String,
     /// The identity's name.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub identity_id: String,
     /// The identity's type.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub identity_type: String,
     /// The endpoint group it counts for.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub endpoint_group: String,
     /// When the server takes it back.
+    #[serde(serialize_with = "timestamp::write_optional", deserialize_with = "timestamp::read_optional")]
     pub expires_at: Option<Timestamp>,
     /// Whether the identity came from the session key.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub sticky: bool,
     /// Whether the server tries something out with this lease: its report matters more.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub probe: bool,
 }
 
 /// What an identity puts on a request. `Debug` shows counts only.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Credential {
     /// Cookies by name.
+    #[serde(deserialize_with = "tolerant::texts")]
     pub cookies: BTreeMap<String, String>,
     /// All cookies as one header value.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub cookie_header: String,
     /// Headers by name.
+    #[serde(deserialize_with = "tolerant::texts")]
     pub headers: BTreeMap<String, String>,
     /// Query parameters by name.
+    #[serde(deserialize_with = "tolerant::texts")]
     pub query: BTreeMap<String, String>,
     /// Anything the site's type delivers as JSON.
     pub json: Option<Value>,
     /// Named values; empty when the type delivers none.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub values: Map<String, Value>,
 }
 
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("cookies", &self.cookies.len())
+            .field("has_cookie_header", &!self.cookie_header.is_empty())
+            .field("headers", &self.headers.len())
+            .field("query", &self.query.len())
+            .field("has_json", &self.json.is_some())
+            .field("values", &self.values.len())
+            .finish()
+    }
+}
+
 /// A proxy of a lease. `Debug` does not show the URL.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProxyAssignment {
     /// The proxy's name.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub proxy_id: String,
     /// The URL, user and password included; http, https or socks5.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub url: String,
     /// `datacenter`, `residential`, `mobile`, `tunnel` or another.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub kind: String,
     /// Where it is; may be empty.
+    #[serde(deserialize_with = "tolerant::or_default")]
     pub region: String,
+}
+
+impl fmt::Debug for ProxyAssignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProxyAssignment")
+            .field("proxy_id", &self.proxy_id)
+            .field("kind", &self.kind)
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Advice that comes with a lease.
@@ -90,57 +135,6 @@ pub struct ProxyAssignment {
 #[serde(default)]
 pub struct Hints {
     /// How long before the expiry to renew, in milliseconds.
+    #[serde(deserialize_with = "tolerant::integer")]
     pub renew_before_ms: i32,
-}
-
-/// Prolongs a lease.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RenewRequest {
-    /// Which lease, 1 to 128 characters.
-    pub lease_id: String,
-    /// From now, in milliseconds, 0 to 1,800,000; 0 means the policy's own duration.
-    pub extend_ms: i32,
-}
-
-/// When a prolonged lease ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RenewResponse {
-    /// The new expiry.
-    pub expires_at: Option<Timestamp>,
-}
-
-/// Gives a lease back.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReleaseRequest {
-    /// Which lease, 1 to 128 characters.
-    pub lease_id: String,
-}
-
-/// Whether a lease was given back now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ReleaseResponse {
-    /// False when it had ended before.
-    pub released: bool,
-}
-
-impl Rpc for RenewRequest {
-    type Answer = RenewResponse;
-    const PROCEDURE: Procedure = Procedure::Renew;
-
-    fn validate(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-impl Rpc for ReleaseRequest {
-    type Answer = ReleaseResponse;
-    const PROCEDURE: Procedure = Procedure::Release;
-
-    fn validate(&self) -> Result<()> {
-        Ok(())
-    }
 }

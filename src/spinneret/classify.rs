@@ -1,1 +1,0 @@
-//! How a failed request of any HTTP library is named in a report.
