@@ -7,6 +7,8 @@ use std::error::Error;
 use std::io;
 use std::iter::successors;
 
+use rustls::CertificateError;
+
 /// How far a chain is followed. No client nests its errors as deep, and one that names itself as its cause has no end.
 const LONGEST: usize = 16;
 
@@ -23,7 +25,7 @@ pub(crate) struct Said<'a> {
     pub(crate) parse: Option<&'a hyper::Error>,
     /// The connection was closed before the whole message had come.
     pub(crate) is_incomplete: bool,
-    /// The request was handed back: none of it was written.
+    /// The connection handed the request back, or did not take it: none of it was written.
     pub(crate) is_canceled: bool,
     /// How HTTP/2 failed.
     pub(crate) h2: Option<&'a h2::Error>,
@@ -48,7 +50,7 @@ impl<'a> Said<'a> {
             }
         } else if let Some(error) = link.downcast_ref::<hyper::Error>() {
             self.is_incomplete |= error.is_incomplete_message();
-            self.is_canceled |= error.is_canceled();
+            self.is_canceled |= error.is_canceled() || error.is_closed();
             if error.is_parse() {
                 self.parse = Some(error);
             }
@@ -60,6 +62,31 @@ impl<'a> Said<'a> {
             self.tunnel = no_tunnel(link);
         }
     }
+}
+
+/// What a TLS error means and what to do about it; `ca_file` is the setting that names the CA's certificate.
+pub(crate) fn tls_words(error: &rustls::Error, ca_file: &str) -> String {
+    let rustls::Error::InvalidCertificate(error) = error else {
+        return format!("TLS failed: {error}");
+    };
+    let why = match error {
+        CertificateError::UnknownIssuer => format!("unknown issuer; name the file with its CA's certificate in {ca_file}"),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it is not valid yet; is this machine's clock right?".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name".to_owned()
+        }
+        CertificateError::BadSignature => {
+            format!("its signature is not its issuer's; name the file with its CA's certificate in {ca_file}")
+        }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "it is a CA's own; give the server one that the CA signed".to_owned()
+        }
+        other => other.to_string(),
+    };
+    format!("certificate not trusted: {why}")
 }
 
 /// The error and its causes, the nearest one first, at most [`LONGEST`] in all. An I/O error hides the one it was made

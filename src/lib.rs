@@ -23,6 +23,7 @@ mod nearest;
 mod permissions;
 pub mod plane;
 pub mod prelude;
+mod roots;
 mod run;
 mod serve;
 pub mod settings;

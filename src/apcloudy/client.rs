@@ -21,9 +21,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::answer::Answer;
 use super::endpoint::{Endpoint, EndpointError};
 use super::fault::About;
-use super::roots::roots;
 use super::sign::Signer;
 use super::upload::{Progress, Upload};
+use crate::roots::{RootsError, roots};
 
 /// Bytes of an answer's body that are read, so that the connection can be used again.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -165,6 +165,15 @@ pub enum ClientError {
     /// The client cannot be made.
     #[error("the HTTP client cannot be made")]
     Build,
+}
+
+impl From<RootsError> for ClientError {
+    fn from(error: RootsError) -> Self {
+        match error {
+            RootsError::Unreadable { file, source } => Self::CaFile { file, source },
+            RootsError::NoCertificate { file, found } => Self::NoCertificate { file, found },
+        }
+    }
 }
 
 type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;

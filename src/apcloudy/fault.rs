@@ -6,10 +6,8 @@
 use std::io;
 use std::time::Duration;
 
-use rustls::CertificateError;
-
 use super::answer::Answer;
-use crate::causes::Said;
+use crate::causes::{self, Said};
 
 /// What a try was about.
 #[derive(Debug)]
@@ -82,36 +80,11 @@ impl About {
 /// Why TLS failed, if it did.
 fn tls_words(said: &Said<'_>) -> Option<String> {
     let closed = || said.is_tls_eof.then(|| "TLS failed: the connection was closed in the handshake".to_owned());
-    said.tls.map(tls).or_else(closed)
+    said.tls.map(|error| causes::tls_words(error, "APCLOUDY_CA_FILE")).or_else(closed)
 }
 
 fn is_not_http(said: &Said<'_>) -> bool {
     said.parse.is_some() || said.h2.is_some_and(|error| !(error.is_io() || error.is_go_away() || error.is_remote()))
-}
-
-/// What a TLS error means and what to do about it.
-fn tls(error: &rustls::Error) -> String {
-    const TRUST: &str = "name the file with its CA's certificate in APCLOUDY_CA_FILE";
-    let rustls::Error::InvalidCertificate(error) = error else {
-        return format!("TLS failed: {error}");
-    };
-    match error {
-        CertificateError::UnknownIssuer => format!("certificate not trusted: unknown issuer; {TRUST}"),
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "certificate not trusted: it has expired".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "certificate not trusted: it is not valid yet; is this machine's clock right?".to_owned()
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "certificate not trusted: it is for another name".to_owned()
-        }
-        CertificateError::BadSignature => format!("certificate not trusted: its signature is not its issuer's; {TRUST}"),
-        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "certificate not trusted: it is a CA's own; give the server one that the CA signed".to_owned()
-        }
-        other => format!("certificate not trusted: {other}"),
-    }
 }
 
 /// `10 s`, `0.25 s`

@@ -12,7 +12,6 @@ mod fault;
 mod item;
 mod job;
 mod record;
-mod roots;
 mod serializer;
 mod sign;
 #[cfg(test)]

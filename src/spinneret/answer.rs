@@ -3,6 +3,8 @@
 //! Never repeats what it cannot read, and nothing of a page that could be a secret.
 
 mod page;
+#[cfg(test)]
+mod properties;
 mod redactor;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Everything a call can end with, one enum.
 //!
-//! A variant says what a node should do; [`Details`] say what exactly happened. No variant, text or `Debug` form
-//! shows a token, a credential, a proxy's password or what a page of an intermediary says.
+//! A variant and its [`Error::advice`] say what a node should do; [`Details`] say what exactly happened. No text and no
+//! `Debug` form shows a token, a credential or a proxy's password; of a page of an intermediary only plain words are kept.
 
 mod advice;
 mod family;

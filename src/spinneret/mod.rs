@@ -38,4 +38,5 @@ pub use messages::{
 };
 pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 pub use retry::{RetryPolicy, Timeouts};
+pub use transport::ProxyChoice;
 pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};

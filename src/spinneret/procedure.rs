@@ -24,8 +24,7 @@ pub(crate) enum Procedure {
 }
 
 impl Procedure {
-    /// All of them.
-    #[cfg(test)]
+    /// All of them, in the order of their discriminants.
     pub(crate) const ALL: [Self; 9] = [
         Self::Acquire,
         Self::AcquireBatch,

@@ -5,7 +5,7 @@
 //! 1. of the first 512 bytes, plain words: letters in an ordinary mix of cases, at most 20, and numbers of at most five
 //!    digits, perhaps joined by `-`, `/`, `.` or an apostrophe (`upstream`, `disconnect/reset`, `nginx/1.18.0`);
 //! 2. tags without attributes;
-//! 3. nothing behind a word that announces a secret (`Authorization`, `cookie`, `token`, …) nor behind a `=`.
+//! 3. nothing behind a word or tag that announces a secret (`Authorization`, `cookie`, `token`, …) nor behind a `=`.
 //!
 //! Everything else is `[redacted]`. Line breaks and other control characters become spaces.
 
@@ -139,8 +139,14 @@ impl<'a> Piece<'a> {
         match self {
             Self::Space(_) => shown.space(),
             Self::Mark(mark) => shown.push(mark),
-            Self::Tag(tag) if is_bare_tag(tag) => shown.push(cut(tag, most)),
-            Self::Tag(_) => shown.hide(),
+            Self::Tag(tag) => {
+                if is_bare_tag(tag) {
+                    shown.push(cut(tag, most));
+                } else {
+                    shown.hide();
+                }
+                return is_announcing(tag);
+            }
             Self::Word(word) => {
                 if is_plain(word) {
                     shown.push(cut(word, most));
@@ -227,7 +233,10 @@ mod tests {
             ("401 Authorization: Bearer c4n4ry", "401 Authorization:[redacted]"),
             ("got cookie: opensesame; and more", "got cookie:[redacted]"),
             ("Set-Cookie: a\nopensesame", "Set-Cookie:[redacted]"),
-            ("via http://user:opensesame@proxy.internal:3128/ failed", "via [redacted] failed"),
+            ("via http://joe:opensesame@proxy.internal:3128/ failed", "via [redacted] failed"),
+            ("via socks5://opensesame@proxy failed", "via [redacted] failed"),
+            ("<token>opensesame</token>", "<token>[redacted]"),
+            ("<b id=\"session\">opensesame</b>", "[redacted]"),
             ("failed with password=opensesame and more", "failed with [redacted]"),
             ("id = opensesame", "id [redacted]"),
             ("see /login?next=opensesame", "see [redacted]"),
@@ -235,7 +244,7 @@ mod tests {
             ("request c4n4ry was refused", "request [redacted] was refused"),
             ("request 550e8400-e29b-41d4-a716-446655440000 was refused", "request [redacted] was refused"),
             ("card 4111111111111111, phone 0049-30-123456", "card [redacted], phone [redacted]"),
-            ("<a href=\"https://h/?sig=opensesame\">Home</a>", "[redacted]Home</a>"),
+            ("<a href=\"https://h/?q=opensesame\">Home</a>", "[redacted]Home</a>"),
             ("<!-- opensesame --> ready", "[redacted] ready"),
             ("ready <input value=opensesame", "ready [redacted]"),
             ("{\"X-Api-Key\": \"opensesame\"}", "{\"X-Api-Key[redacted]"),

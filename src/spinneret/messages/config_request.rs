@@ -156,6 +156,12 @@ impl From<ConfigKey> for WatchItem {
     }
 }
 
+impl From<&ConfigKey> for WatchItem {
+    fn from(key: &ConfigKey) -> Self {
+        Self::new(key, 0)
+    }
+}
+
 impl From<&ConfigItem> for WatchItem {
     fn from(item: &ConfigItem) -> Self {
         Self::new(item.config_key(), item.version)

@@ -30,7 +30,8 @@ pub use lease_call::{ReleaseRequest, ReleaseResponse, RenewRequest, RenewRespons
 pub use report::{RejectedReport, Report, ReportRequest, ReportResponse};
 pub use secret::{GetSecretRequest, Secret};
 
-/// A duration as the wire has it: whole milliseconds. What does not fit becomes a number that no bound allows.
+/// A duration as the wire has it: whole milliseconds, rounded up, because zero often means another duration. What does not
+/// fit becomes a number that no bound allows.
 fn milliseconds(duration: Duration) -> i32 {
-    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+    i32::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
 }

@@ -27,11 +27,11 @@ pub(super) fn is_inside(reporter: usize) -> bool {
 /// Logs rejected reports and hands each to the callback once.
 pub(super) fn tell(reporter: usize, callback: Option<&OnRejected>, rejected: &[RejectedReport]) {
     for (n, report) in rejected.iter().take(MOST_LOGGED).enumerate() {
-        let RejectedReport { report_id, reason, message, .. } = report;
+        let RejectedReport { report_id, reason, message: why, .. } = report;
         if n == 0 {
-            warn!(target: "spinneret.reporter", report_id, reason, message, rejected = rejected.len(), "the server rejects a report");
+            warn!(target: "spinneret.reporter", report_id, reason, why, rejected = rejected.len(), "the server rejects a report");
         } else {
-            debug!(target: "spinneret.reporter", report_id, reason, message, "the server rejects a report");
+            debug!(target: "spinneret.reporter", report_id, reason, why, "the server rejects a report");
         }
     }
     let Some(callback) = callback else { return };

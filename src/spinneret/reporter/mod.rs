@@ -168,6 +168,11 @@ impl Reporter {
         self.shared().with(|state| state.queue.closing().is_some())
     }
 
+    /// How long closing may take when nobody says so.
+    pub(crate) fn close_timeout(&self) -> Duration {
+        self.owner.close_timeout
+    }
+
     /// Sends at once what is queued, and waits until every report submitted before is settled: true when it is, false when
     /// the limit is over or nobody can send. Without a limit it waits as long as that takes.
     ///

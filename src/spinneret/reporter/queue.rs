@@ -231,6 +231,9 @@ impl Queue {
         let deadline = later(now, limit);
         if self.closing.is_none() {
             self.not_before = None;
+            if self.unsaid > 0 {
+                self.say_lost();
+            }
         }
         self.closing = Some(self.closing.map_or(deadline, |earlier| earlier.min(deadline)));
         self.expire(now);
@@ -347,9 +350,13 @@ impl Queue {
             self.total_lost += 1;
         }
         if self.unsaid > 0 && self.said_at.is_none_or(|said_at| now >= later(said_at, NOTICE_INTERVAL)) {
-            self.effects.notices.push(Notice::NoRoom { dropped: mem::take(&mut self.unsaid), total: self.total_lost });
+            self.say_lost();
             self.said_at = Some(now);
         }
+    }
+
+    fn say_lost(&mut self) {
+        self.effects.notices.push(Notice::NoRoom { dropped: mem::take(&mut self.unsaid), total: self.total_lost });
     }
 
     fn drop_report(&mut self, report: Report) {

@@ -2,8 +2,11 @@
 //!
 //! Decides nothing by itself; the queue says what comes next.
 
+use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, timeout_at};
 use tracing::{debug, error, warn};
 
@@ -11,7 +14,6 @@ use super::callback;
 use super::queue::{Batch, Step};
 use super::shared::Shared;
 use super::verdict::{Verdict, judge};
-use crate::spinneret::error::Error;
 use crate::spinneret::messages::ReportResponse;
 
 /// A worker's place. Given up before the work is done, it says so, and its batch goes back to the queue.
@@ -41,10 +43,9 @@ impl Guard {
         }
     }
 
-    fn failed(&mut self, error: &Error) {
+    fn failed(&mut self, verdict: Verdict, error: &dyn fmt::Display) {
         let Some(batch) = self.batch.take() else { return };
         let reports = batch.request.reports.len();
-        let verdict = judge(error);
         let now = Instant::now();
         let (wait, is_first) = self.shared.with(|state| {
             let is_first = !state.queue.is_failing();
@@ -79,9 +80,11 @@ pub(super) async fn run(mut guard: Guard) {
         match guard.shared.with(|state| state.queue.step(Instant::now())) {
             Step::Send(batch) => {
                 let request = &guard.batch.insert(batch).request;
-                match guard.shared.wire.call_once(request).await {
-                    Ok(answer) => guard.delivered(&answer),
-                    Err(error) => guard.failed(&error),
+                // A call that panics would do so again: its batch is not worth the reports behind it.
+                match AssertUnwindSafe(guard.shared.wire.call_once(request)).catch_unwind().await {
+                    Ok(Ok(answer)) => guard.delivered(&answer),
+                    Ok(Err(error)) => guard.failed(judge(&error), &error),
+                    Err(_) => guard.failed(Verdict::GiveUp { can_release: true }, &"the call panicked"),
                 }
             }
             Step::Wait(None) => guard.shared.worker.notified().await,

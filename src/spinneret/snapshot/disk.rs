@@ -19,17 +19,12 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let about = file.metadata()?;
-    if !about.is_file() {
+    if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
-    let limit = MAX_BYTES as u64;
     let mut bytes = Vec::new();
-    if about.len() <= limit {
-        // Whoever writes meanwhile cannot make us take more.
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-    }
-    if about.len() > limit || bytes.len() > MAX_BYTES { Err(too_large()) } else { Ok(Some(bytes)) }
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_BYTES { Err(too_large()) } else { Ok(Some(bytes)) }
 }
 
 /// Puts a file in the place of whatever file is there, and makes the directories above it. On failure what was there stays,
@@ -189,4 +184,40 @@ fn create_dir(dir: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn create_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn unfinished_files_are_hidden_and_named_after_the_finished_one() {
+        assert_eq!(unfinished_name("search.json.json", 0xab), ".search.json.json.00000000000000ab.tmp");
+        let long = unfinished_name(&"k".repeat(255), u64::MAX);
+        assert_eq!(long.len(), 255);
+        assert!(long.starts_with(".kkk") && long.ends_with("k.ffffffffffffffff.tmp"), "{long}");
+    }
+
+    #[test]
+    fn two_writers_have_a_file_of_their_own_each() {
+        let dir = TempDir::new().unwrap();
+        let (one, other) = (Unfinished::create(dir.path(), "x").unwrap(), Unfinished::create(dir.path(), "x").unwrap());
+        assert_ne!(one.path, other.path);
+        drop((one, other));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn b121_nobody_else_gets_at_a_file_even_before_its_mode_is_set() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = TempDir::new().unwrap();
+        let file = create(&dir.path().join("x")).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o077, 0);
+        assert_eq!(create(&dir.path().join("x")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
 }

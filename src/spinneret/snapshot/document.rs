@@ -5,18 +5,17 @@ use std::io;
 use jiff::Timestamp;
 use secrecy::SecretString;
 use secrecy::zeroize::Zeroizing;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use serde_json::ser::{Formatter, Serializer};
+use serde_json::value::RawValue;
 
-use super::envelope::{Envelope, EnvelopeError, Freshness};
+use super::envelope::{Envelope, EnvelopeError, Freshness, Sealed};
 use crate::spinneret::{ConfigItem, ConfigKey};
 
 /// The layout of the file.
 const FORMAT: u64 = 1;
 
 /// What a document holds.
-#[derive(PartialEq, Eq)]
 pub(super) enum Content {
     /// An item in plain text.
     Plain(ConfigItem),
@@ -79,6 +78,19 @@ struct Stored<'a> {
     has_secret_refs: bool,
 }
 
+/// A document as it is read. What else is in it is skipped, and takes no memory.
+#[derive(Deserialize)]
+struct Read<'a> {
+    #[serde(borrow)]
+    format: Option<&'a RawValue>,
+    #[serde(borrow)]
+    encrypted: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    envelope: Option<&'a RawValue>,
+}
+
 /// The document of an item in plain text.
 pub(super) fn plain(item: &ConfigItem, saved_at: Timestamp) -> io::Result<Vec<u8>> {
     spaced(&Plain { format: FORMAT, saved_at: stamp(saved_at), encrypted: false, item: Stored::of(item) })
@@ -93,32 +105,30 @@ pub(super) fn encrypted(item: &ConfigItem, saved_at: Timestamp, token: &SecretSt
 
 /// What a document holds that should be of this item.
 pub(super) fn read(document: &[u8], key: &ConfigKey, token: Option<&SecretString>) -> Result<Content, DocumentError> {
-    let Ok(Value::Object(mut document)) = serde_json::from_slice(document) else {
-        return Err(DocumentError::NotAnObject);
-    };
-    if document.get("format").and_then(Value::as_u64) != Some(FORMAT) {
+    let document = str::from_utf8(document).ok().and_then(object::<Read<'_>>).ok_or(DocumentError::NotAnObject)?;
+    if document.format.and_then(|format| serde_json::from_str(format.get()).ok()) != Some(FORMAT) {
         return Err(DocumentError::Format);
     }
-    match document.get("encrypted") {
-        None | Some(Value::Null | Value::Bool(false)) => {
-            Ok(Content::Plain(item(document.remove("item").ok_or(DocumentError::Item)?)?))
+    match document.encrypted.map(RawValue::get) {
+        None | Some("false") => {
+            let item = document.item.and_then(|item| object(item.get())).ok_or(DocumentError::Item)?;
+            Ok(Content::Plain(item))
         }
-        Some(Value::Bool(true)) => {
+        Some("true") => {
             let Some(token) = token else { return Ok(Content::Locked) };
-            let envelope = document.get("envelope").and_then(Value::as_object).ok_or(DocumentError::NoEnvelope)?;
-            let text = Envelope::open(envelope, token, &key.group, &key.key)?;
-            Ok(Content::Decrypted(item(serde_json::from_slice(&text).map_err(|_| DocumentError::Item)?)?))
+            let sealed: Sealed<'_> =
+                document.envelope.and_then(|envelope| object(envelope.get())).ok_or(DocumentError::NoEnvelope)?;
+            let text = sealed.open(token, &key.group, &key.key)?;
+            let item = str::from_utf8(&text).ok().and_then(object).ok_or(DocumentError::Item)?;
+            Ok(Content::Decrypted(item))
         }
         Some(_) => Err(DocumentError::Encrypted),
     }
 }
 
-fn item(value: Value) -> Result<ConfigItem, DocumentError> {
-    // The order of the members means nothing, so a list of their values is no item.
-    if !value.is_object() {
-        return Err(DocumentError::Item);
-    }
-    serde_json::from_value(value).map_err(|_| DocumentError::Item)
+/// What a JSON object says. A list of the same values says nothing, as the order of members means nothing.
+fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    text.trim_ascii_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 impl<'a> Stored<'a> {

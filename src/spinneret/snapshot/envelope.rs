@@ -12,8 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use hkdf::Hkdf;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret as _, SecretString};
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use sha2::Sha256;
 
 const ALGORITHM: &str = "HKDF-SHA256/AES-256-GCM";
@@ -29,6 +29,19 @@ pub(super) struct Envelope {
     salt: String,
     nonce: String,
     ciphertext: String,
+}
+
+/// An envelope as it is read: any of it may be missing, or be no text.
+#[derive(Debug, Deserialize)]
+pub(super) struct Sealed<'a> {
+    #[serde(borrow)]
+    alg: Option<&'a RawValue>,
+    #[serde(borrow)]
+    salt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    nonce: Option<&'a RawValue>,
+    #[serde(borrow)]
+    ciphertext: Option<&'a RawValue>,
 }
 
 /// The randomness of one envelope. Never used for a second one.
@@ -93,29 +106,30 @@ impl Envelope {
             ciphertext: STANDARD.encode(sealed),
         })
     }
+}
 
+impl Sealed<'_> {
     /// Decrypts the text of an envelope that should be of the item of this name.
-    pub(super) fn open(
-        envelope: &Map<String, Value>,
-        token: &SecretString,
-        group: &str,
-        key: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
-        if envelope.get("alg").and_then(Value::as_str) != Some(ALGORITHM) {
+    pub(super) fn open(&self, token: &SecretString, group: &str, key: &str) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
+        if text(self.alg).as_deref() != Some(ALGORITHM) {
             return Err(EnvelopeError::Algorithm);
         }
-        let salt = bytes(envelope, "salt")?;
-        let nonce = <[u8; 12]>::try_from(bytes(envelope, "nonce")?).map_err(|_| EnvelopeError::Nonce)?;
-        let sealed = bytes(envelope, "ciphertext")?;
+        let salt = bytes(self.salt, "salt")?;
+        let nonce = <[u8; 12]>::try_from(bytes(self.nonce, "nonce")?).map_err(|_| EnvelopeError::Nonce)?;
+        let sealed = bytes(self.ciphertext, "ciphertext")?;
         let payload = Payload { msg: &sealed, aad: &name(group, key) };
         let text = cipher(token, &salt)?.decrypt(&Nonce::from(nonce), payload).map_err(|_| EnvelopeError::Authentication)?;
         Ok(Zeroizing::new(text))
     }
 }
 
-fn bytes(envelope: &Map<String, Value>, member: &'static str) -> Result<Vec<u8>, EnvelopeError> {
-    let text = envelope.get(member).and_then(Value::as_str).ok_or(EnvelopeError::Missing(member))?;
-    STANDARD.decode(text).map_err(|_| EnvelopeError::Base64(member))
+fn text(member: Option<&RawValue>) -> Option<String> {
+    member.and_then(|member| serde_json::from_str(member.get()).ok())
+}
+
+fn bytes(member: Option<&RawValue>, name: &'static str) -> Result<Vec<u8>, EnvelopeError> {
+    let text = text(member).ok_or(EnvelopeError::Missing(name))?;
+    STANDARD.decode(text).map_err(|_| EnvelopeError::Base64(name))
 }
 
 /// The name of an item, as it is authenticated.
@@ -142,7 +156,7 @@ fn derive(material: &[u8], salt: &[u8], info: &[u8], length: usize) -> Result<Ze
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
 
@@ -163,6 +177,16 @@ mod tests {
     fn sealed() -> Map<String, Value> {
         let envelope = Envelope::seal(&token(), &fresh(), "crawler", "search.json", TEXT.as_bytes()).unwrap();
         serde_json::to_value(envelope).unwrap().as_object().unwrap().clone()
+    }
+
+    fn open(
+        envelope: &Map<String, Value>,
+        token: &SecretString,
+        group: &str,
+        key: &str,
+    ) -> Result<Zeroizing<Vec<u8>>, EnvelopeError> {
+        let text = serde_json::to_string(envelope).unwrap();
+        serde_json::from_str::<Sealed<'_>>(&text).unwrap().open(token, group, key)
     }
 
     fn hex(text: &str) -> Vec<u8> {
@@ -208,7 +232,7 @@ mod tests {
             "alg": "HKDF-SHA256/AES-256-GCM", "salt": "AAECAwQFBgcICQoLDA0ODw==", "nonce": "EBESExQVFhcYGRob", "ciphertext": CIPHERTEXT
         });
         assert_eq!(Value::Object(sealed()), expected);
-        let text = Envelope::open(&sealed(), &token(), "crawler", "search.json").unwrap();
+        let text = open(&sealed(), &token(), "crawler", "search.json").unwrap();
         assert_eq!(*text, TEXT.as_bytes());
     }
 
@@ -220,7 +244,7 @@ mod tests {
             let envelope = json!({
                 "alg": ALGORITHM, "salt": STANDARD.encode(salt), "nonce": STANDARD.encode([1; 12]), "ciphertext": STANDARD.encode(ciphertext)
             });
-            assert_eq!(*Envelope::open(envelope.as_object().unwrap(), &token(), "g", "k").unwrap(), b"text");
+            assert_eq!(*open(envelope.as_object().unwrap(), &token(), "g", "k").unwrap(), b"text");
         }
     }
 
@@ -246,7 +270,7 @@ mod tests {
         for (member, value, expected) in cases {
             let mut envelope = sealed();
             envelope.insert(member.to_owned(), value.clone());
-            assert_eq!(Envelope::open(&envelope, &token(), "crawler", "search.json").unwrap_err(), expected, "{member} {value}");
+            assert_eq!(open(&envelope, &token(), "crawler", "search.json").unwrap_err(), expected, "{member} {value}");
         }
     }
 
@@ -254,10 +278,10 @@ mod tests {
     fn b126_an_envelope_of_another_item_or_token_stays_shut() {
         let shut = Err(EnvelopeError::Authentication);
         for (group, key) in [("crawler", "other.json"), ("other", "search.json"), ("crawler\0search.json", ""), ("", "")] {
-            assert_eq!(Envelope::open(&sealed(), &token(), group, key), shut, "{group:?} {key:?}");
+            assert_eq!(open(&sealed(), &token(), group, key), shut, "{group:?} {key:?}");
         }
         for other in ["spn_test_token_valuf", "", "spn_test_token_value "] {
-            assert_eq!(Envelope::open(&sealed(), &SecretString::from(other), "crawler", "search.json"), shut);
+            assert_eq!(open(&sealed(), &SecretString::from(other), "crawler", "search.json"), shut);
         }
     }
 

@@ -31,6 +31,8 @@ fn component(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
     use std::path::Component;
 
     use proptest::prelude::*;

@@ -2,15 +2,27 @@
 //!
 //! Knows bytes, a status and headers. Never waits between attempts and never decides whether there is another one.
 
+mod fault;
+mod gzip;
+mod http;
+#[cfg(test)]
+pub(crate) mod loopback;
+mod proxy;
+mod upload;
+
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::HeaderMap;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::HeaderMap;
 
+pub(crate) use self::fault::seconds;
+pub(crate) use self::http::{HttpTransport, Line, Salutation, bearer};
+pub use self::proxy::ProxyChoice;
+pub(crate) use self::proxy::Via;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
 

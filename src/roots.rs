@@ -2,20 +2,33 @@
 //!
 //! Reads files, once. Never turns verification off.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 
-use super::client::ClientError;
+/// Why a file of certificates cannot be used. Whoever knows which setting names the file adds that.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RootsError {
+    /// It cannot be read.
+    #[error("the certificate file {} cannot be read: {source}", file.display())]
+    Unreadable { file: PathBuf, source: io::Error },
+    /// It holds no certificate.
+    #[error(
+        "the certificate file {} holds no certificate: found {found}; it must hold PEM blocks that begin with -----BEGIN CERTIFICATE-----",
+        file.display()
+    )]
+    NoCertificate { file: PathBuf, found: String },
+}
 
 /// The compiled-in roots and those of the files.
-pub(super) fn roots<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<RootCertStore, ClientError> {
+pub(crate) fn roots<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<RootCertStore, RootsError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     for file in files {
-        let pem = std::fs::read(file).map_err(|source| ClientError::CaFile { file: file.to_owned(), source })?;
-        add(&mut roots, &pem).map_err(|found| ClientError::NoCertificate { file: file.to_owned(), found })?;
+        let pem = std::fs::read(file).map_err(|source| RootsError::Unreadable { file: file.to_owned(), source })?;
+        add(&mut roots, &pem).map_err(|found| RootsError::NoCertificate { file: file.to_owned(), found })?;
     }
     Ok(roots)
 }
@@ -65,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    const CA: &str = include_str!("../../tests/data/tls/private_ca.pem");
-    const OTHER: &str = include_str!("../../tests/data/tls/other_ca.pem");
+    const CA: &str = include_str!("../tests/data/tls/private_ca.pem");
+    const OTHER: &str = include_str!("../tests/data/tls/other_ca.pem");
 
     fn added(pem: &str) -> Result<usize, String> {
         let mut roots = RootCertStore::empty();

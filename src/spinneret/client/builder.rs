@@ -1,0 +1,223 @@
+//! Puts a client together: settings, then the way to the server, then what stands on it.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use super::settings::{Given, Settings};
+use super::{Client, Environment};
+use crate::spinneret::Result;
+use crate::spinneret::error::Error;
+use crate::spinneret::reporter::ReporterOptions;
+use crate::spinneret::retry::{RetryPolicy, Timeouts};
+use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via};
+use crate::spinneret::wire::Wire;
+
+/// Puts a client together. What is not given comes from the environment; what is given wins over it, even an empty text,
+/// which is then an error.
+///
+/// | method | variable | without both |
+/// | --- | --- | --- |
+/// | [`url`](Self::url) | `SPINNERET_URL` | an error |
+/// | [`token`](Self::token) | `SPINNERET_TOKEN` | an error |
+/// | [`node`](Self::node) | `SPINNERET_NODE` | the name of the host |
+/// | [`cache_dir`](Self::cache_dir) | `SPINNERET_CACHE_DIR` | `~/.spinneret/cache` |
+/// | [`ca_file`](Self::ca_file) | `SPINNERET_CA_FILE` | none; the file of `SSL_CERT_FILE` is trusted in any case |
+/// | [`proxy`](Self::proxy) | `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` | none |
+///
+/// A blank variable counts as not set.
+#[derive(Clone, Default)]
+pub struct ClientBuilder {
+    given: Given,
+    proxy: ProxyChoice,
+    timeouts: Timeouts,
+    retry: RetryPolicy,
+    deadline: Option<Duration>,
+    reporter: ReporterOptions,
+    http: Option<reqwest::Client>,
+    environment: Environment,
+}
+
+impl ClientBuilder {
+    /// The base address of the server: `http` or `https`, a host, perhaps a port and a path prefix; no query, no fragment,
+    /// no user. White space around it and slashes at its end are dropped.
+    #[must_use]
+    pub fn url(mut self, url: impl Into<String>) -> Self {
+        self.given.url = Some(url.into());
+        self
+    }
+
+    /// The token of this node, ASCII without white space and control characters. White space around it is dropped.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<SecretString>) -> Self {
+        self.given.token = Some(token.into());
+        self
+    }
+
+    /// The name of this node, for the statistics of the server. Each run of characters outside `A-Za-z0-9._:@-` becomes
+    /// one `-`, and 128 characters are kept; nothing becomes `unknown`.
+    #[must_use]
+    pub fn node(mut self, node: impl Into<String>) -> Self {
+        self.given.node = Some(node.into());
+        self
+    }
+
+    /// Where configuration watchers keep what they last saw. A `~` at the beginning is the home directory.
+    #[must_use]
+    pub fn cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.given.cache_dir = Some(folder.into());
+        self
+    }
+
+    /// A PEM file of certificates to trust beside the roots that browsers trust and the file of `SSL_CERT_FILE`: the CA of
+    /// an internal server.
+    #[must_use]
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.given.ca_file = Some(file.into());
+        self
+    }
+
+    /// The proxy on the way to the server. By default the one of the environment, unless `NO_PROXY` covers the server.
+    #[must_use]
+    pub fn proxy(mut self, proxy: ProxyChoice) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
+    /// The limits of time of one attempt.
+    #[must_use]
+    pub const fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Whether and when failed calls are made again.
+    #[must_use]
+    pub const fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// The longest time a call may take with all its attempts and the waits between them; without it each attempt has its
+    /// [`Timeouts`] only. A wait that would reach the deadline is not begun, and an attempt is cut off at it with
+    /// [`Error::Transport`] of kind `timeout`. It also cuts off a server that is asked to wait (for a lease, for a change of
+    /// configuration). Not for what the reporter and the watchers do in the background.
+    #[must_use]
+    pub const fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// What stands before `dragline-spinneret/<version>` in the header `User-Agent`: name and version of the program.
+    #[must_use]
+    pub fn user_agent(mut self, product: impl Into<String>) -> Self {
+        self.given.user_agent = Some(product.into());
+        self
+    }
+
+    /// Makes calls with this HTTP client instead of connections of its own. It is used as it is (its proxy, its roots, its
+    /// limits), so [`Self::ca_file`] and [`Self::proxy`] cannot be given beside it, and it should follow no redirect: one
+    /// would take the token along. [`Timeouts`] hold all the same. Closing this client leaves it open, and ends the calls
+    /// of this client.
+    #[must_use]
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.http = Some(client);
+        self
+    }
+
+    /// How reports are gathered and sent.
+    #[must_use]
+    pub fn reporter(mut self, options: ReporterOptions) -> Self {
+        self.reporter = options;
+        self
+    }
+
+    /// Looks variables up with this instead of in the environment of the process. It is asked while the client is built,
+    /// never later.
+    #[must_use]
+    pub fn environment(mut self, lookup: impl Fn(&str) -> Option<OsString> + Send + Sync + 'static) -> Self {
+        self.environment = Environment::new(lookup);
+        self
+    }
+
+    /// The client. Reads the certificate files, and does no I/O besides: the first call opens the first connection.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] names the setting that is missing or cannot be used.
+    pub fn build(self) -> Result<Client> {
+        let settings = Settings::of(self.given.clone(), &self.environment)?;
+        let (salutation, base) = (settings.salutation()?, settings.address.url().clone());
+        let transport = match self.http.clone() {
+            Some(http) => {
+                self.check_given_client()?;
+                HttpTransport::over(http, &base, salutation, self.timeouts, None)
+            }
+            None => {
+                let via = Via::of(&self.proxy, &self.environment, &base);
+                let via = via.map_err(|error| Error::configuration(error.to_string()))?;
+                let line = Line { timeouts: self.timeouts, ca_files: settings.ca_files.clone(), via };
+                HttpTransport::new(&base, salutation, line).map_err(|error| Error::configuration(error.to_string()))?
+            }
+        };
+        self.finish(settings, Arc::new(transport))
+    }
+
+    /// The same client over another transport. Without a URL or a token it has those of no server.
+    #[cfg(test)]
+    pub(crate) fn build_over(mut self, transport: Arc<dyn Transport>) -> Result<Client> {
+        self.given.url.get_or_insert_with(|| "http://spinneret.invalid".to_owned());
+        self.given.token.get_or_insert_with(|| "spn_in-memory".into());
+        let settings = Settings::of(self.given.clone(), &self.environment)?;
+        self.finish(settings, transport)
+    }
+
+    fn finish(self, settings: Settings, transport: Arc<dyn Transport>) -> Result<Client> {
+        self.check_limits()?;
+        self.reporter.validate()?;
+        let wire = Wire::new(transport, self.timeouts, self.retry).with_deadline(self.deadline).hiding(settings.token.clone());
+        Ok(Client::over(settings, Arc::new(wire), self.reporter))
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        let Timeouts { connect, read, write, watch_grace: _ } = self.timeouts;
+        let limits = [
+            ("timeouts: connect", Some(connect)),
+            ("timeouts: read", Some(read)),
+            ("timeouts: write", Some(write)),
+            ("deadline", self.deadline),
+        ];
+        match limits.into_iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_zero())) {
+            Some((name, _)) => Err(Error::configuration(format!("{name} is 0, which no call can keep; give a longer time"))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_given_client(&self) -> Result<()> {
+        let useless = match (&self.given.ca_file, &self.proxy) {
+            (Some(_), _) => "ClientBuilder::ca_file",
+            (_, ProxyChoice::Url(_)) => "ClientBuilder::proxy",
+            _ => return Ok(()),
+        };
+        Err(Error::configuration(format!(
+            "{useless} has no effect beside ClientBuilder::http_client; give it to that HTTP client"
+        )))
+    }
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A URL that is not checked yet may hold a password.
+        f.debug_struct("ClientBuilder")
+            .field("node", &self.given.node)
+            .field("proxy", &self.proxy)
+            .field("timeouts", &self.timeouts)
+            .field("retry", &self.retry)
+            .field("deadline", &self.deadline)
+            .field("reporter", &self.reporter)
+            .finish_non_exhaustive()
+    }
+}
