@@ -36,6 +36,8 @@ pub use messages::{
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
 pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
+/// The version of reqwest whose requests and responses the methods here speak of.
+pub use reqwest;
 pub use retry::{RetryPolicy, Timeouts};
 pub use transport::ProxyChoice;
 pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};

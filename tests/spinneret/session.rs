@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use dragline::spinneret::{
-    AcquireRequest, BatchGetConfigRequest, Client, ReportDraft, WatchConfigRequest, WatchItem, WatcherOptions, blocking,
+    AcquireRequest, BatchGetConfigRequest, ChangeFilter, Client, ReportDraft, WatchConfigRequest, WatchItem, WatcherOptions,
+    blocking,
 };
 
 use crate::log::Log;
@@ -83,11 +84,10 @@ fn a_session_leaves_no_secret_in_logs_errors_and_debug_texts() {
         assert_eq!(secret.value, "c4n4ry-secret");
         texts.push(format!("{secret:?}"));
 
-        let watcher =
-            client.config_watcher(WatcherOptions::new(["crawler/search.json", "crawler/signing.json"]).unwrap()).unwrap();
+        let watcher = client.config_watcher(WatcherOptions::new(["crawler/search.json", "crawler/signing.json"])).unwrap();
         watcher.start().await.unwrap();
         texts.push(format!("{watcher:?} {:?}", watcher.items()));
-        let change = watcher.wait_for_change(None, None, Some(Duration::from_secs(10)));
+        let change = watcher.wait_for_change(ChangeFilter::any(), Some(Duration::from_secs(10)));
         server.publish("crawler", "search.json", "c4n4ry-content again", false);
         texts.push(format!("{:?}", change.await.expect("the change")));
         assert!(client.reporter().flush(Some(Duration::from_secs(10))).await);
@@ -124,7 +124,7 @@ fn assert_snapshots(folder: &std::path::Path) {
 fn plain_threads_do_the_same() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let server = runtime.block_on(Server::start());
-    let client = blocking::Client::from_builder(Client::builder().url(&server.url).token("c4n4ry-token")).unwrap();
+    let client = blocking::Client::new(Client::builder().url(&server.url).token("c4n4ry-token")).unwrap();
     let threads: Vec<_> = (0..4)
         .map(|n| {
             let client = client.clone();
@@ -138,7 +138,7 @@ fn plain_threads_do_the_same() {
         .collect();
     let failed = threads.into_iter().map(std::thread::JoinHandle::join).filter(Result::is_err).count();
     assert_eq!(failed, 1);
-    client.close();
+    client.close().unwrap();
     assert_eq!(server.open(), Vec::<String>::new());
     assert_eq!(server.books.lock().unwrap().leases.len(), 4);
     assert_eq!(server.books.lock().unwrap().report_ids.len(), 3);
