@@ -232,6 +232,18 @@ async fn a_lease_of_a_batch_without_an_id_does_not_cost_the_others() {
     assert_eq!(logs.warnings().len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_last_report_that_a_closed_client_cannot_send_is_lost_with_one_warning() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    let lease = rig.acquire().await;
+    lease.report(200).unwrap();
+    rig.client.reporter().close(None).await;
+    rig.close_wire();
+    drop(lease);
+    rig.settle().await;
+    assert!(logs.warnings().len() == 1 && logs.warnings()[0].contains("client_closed"), "{:?}", logs.warnings());
+}
+
 /// Grants, and panics for everything else.
 #[derive(Debug)]
 struct Fragile(Arc<Script>);
