@@ -66,6 +66,9 @@ fn main() {
         is_measuring: arguments.iter().any(|a| a == "--bench"),
         only: arguments.into_iter().find(|a| !a.starts_with('-')),
     });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let build = if cfg!(debug_assertions) { "debug build: figures mean little" } else { "release build" };
+    bench.print(&format!("{processors} processors in use, the server's among them; {build}"));
     let server = serve();
     let one_thread = || Builder::new_current_thread().enable_all().thread_name("bench-blocking").build().unwrap();
     let two_threads = || Builder::new_multi_thread().worker_threads(2).enable_all().thread_name(CLIENT).build().unwrap();
