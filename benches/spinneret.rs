@@ -231,10 +231,12 @@ fn single(bench: &Bench) {
         });
         bench.print(&format!("{name:<34} {:>8} ns", best.min().unwrap_or_default().as_nanos()));
     };
-    let mut credential = Credential::default();
-    credential.headers = ["User-Agent", "X-Device"].map(|name| (name.to_owned(), "of the identity".to_owned())).into();
-    credential.cookies = ["sid", "lang", "cart"].map(|name| (name.to_owned(), "x".repeat(24))).into();
-    credential.query = [("sig".to_owned(), "0123456789abcdef".to_owned())].into();
+    let credential = Credential {
+        headers: ["User-Agent", "X-Device"].map(|name| (name.to_owned(), "of the identity".to_owned())).into(),
+        cookies: ["sid", "lang", "cart"].map(|name| (name.to_owned(), "x".repeat(24))).into(),
+        query: [("sig".to_owned(), "0123456789abcdef".to_owned())].into(),
+        ..Credential::default()
+    };
     let plain = credential.clone();
     let request = reqwest::Request::new(http::Method::GET, "https://shop.example/products/12?page=2".parse().unwrap());
 
