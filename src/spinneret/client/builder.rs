@@ -15,9 +15,11 @@ use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::reporter::ReporterOptions;
 use crate::spinneret::retry::{RetryPolicy, Timeouts};
-use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via};
+use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via, seconds};
 use crate::spinneret::wire::Wire;
 
+/// No limit of one attempt is longer than a day.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// Calls under way at one time: half of the files that a process may usually have open.
 const CONNECTIONS: usize = 512;
 
@@ -93,7 +95,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The limits of time of one attempt.
+    /// The limits of time of one attempt, a day each at most.
     #[must_use]
     pub const fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
@@ -207,16 +209,24 @@ impl ClientBuilder {
     }
 
     fn check_limits(&self) -> Result<()> {
-        let Timeouts { connect, read, write, pool: _, watch_grace: _ } = self.timeouts;
+        let Timeouts { connect, read, write, pool, watch_grace } = self.timeouts;
         let limits = [
-            ("timeouts: connect", Some(connect)),
-            ("timeouts: read", Some(read)),
-            ("timeouts: write", Some(write)),
-            ("deadline", self.deadline),
+            ("connect", connect, true),
+            ("read", read, true),
+            ("write", write, true),
+            ("pool", pool, false),
+            ("watch_grace", watch_grace, false),
         ];
-        match limits.into_iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_zero())) {
-            Some((name, _)) => Err(Error::configuration(format!("{name} is 0, which no call can keep; give a longer time"))),
-            None => Ok(()),
+        for (name, limit, is_needed) in limits {
+            if limit > LONGEST || is_needed && limit.is_zero() {
+                let least = if is_needed { "more than 0" } else { "0 or more" };
+                let (limit, most) = (seconds(limit), seconds(LONGEST));
+                return Err(Error::configuration(format!("timeouts: {name} is {limit}; it must be {least}, and at most {most}")));
+            }
+        }
+        match self.deadline {
+            Some(Duration::ZERO) => Err(Error::configuration("deadline is 0, which no call can keep; give a longer time")),
+            _ => Ok(()),
         }
     }
 
