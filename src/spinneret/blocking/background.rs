@@ -16,13 +16,17 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// The async client with the runtime it lives on. Whoever holds one keeps both alive; the last one closes the client.
 pub(super) struct Background {
-    pub(super) client: Client,
     /// There until the end.
-    runtime: Option<Runtime>,
+    live: Option<Live>,
     /// The process that has the runtime's thread.
     process: u32,
     /// How long the last handle waits for reports when it goes.
     limit: Duration,
+}
+
+struct Live {
+    client: Client,
+    runtime: Runtime,
 }
 
 impl Background {
@@ -37,7 +41,7 @@ impl Background {
         match made {
             Ok(client) => {
                 let limit = LAST.min(client.reporter().close_timeout());
-                Ok(Arc::new(Self { client, runtime: Some(runtime), process: std::process::id(), limit }))
+                Ok(Arc::new(Self { live: Some(Live { client, runtime }), process: std::process::id(), limit }))
             }
             Err(error) => {
                 // Dropping it would wait, and that is not allowed everywhere.
@@ -45,6 +49,10 @@ impl Background {
                 Err(error)
             }
         }
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.live().client
     }
 
     /// Waits for a call on this thread.
@@ -72,14 +80,38 @@ impl Background {
     }
 
     fn runtime(&self) -> Result<&Runtime> {
-        let runtime = self.runtime.as_ref().filter(|_| self.is_at_home());
-        runtime.ok_or_else(|| {
-            Error::configuration("the client was made before the process forked; make one in each process, after the fork")
-        })
+        if self.is_at_home() {
+            return Ok(&self.live().runtime);
+        }
+        Err(Error::configuration("the client was made before the process forked; make one in each process, after the fork"))
+    }
+
+    #[allow(clippy::expect_used, reason = "only Drop takes it out")]
+    const fn live(&self) -> &Live {
+        self.live.as_ref().expect("a client is there until it is dropped")
+    }
+
+    /// Drops what belongs to this client, so that its tasks are started on this client's runtime.
+    pub(super) fn let_go<T: Send + 'static>(self: &Arc<Self>, value: T) {
+        if !self.is_at_home() {
+            // The parent has it too, and lets it go.
+            return std::mem::forget(value);
+        }
+        let inside = |background: &Self, value: T| {
+            let _inside = background.enter();
+            drop(value);
+        };
+        if Place::here() != Place::Ending {
+            return inside(self, value);
+        }
+        let background = Arc::clone(self);
+        if let Some(value) = on_a_thread(value, move |value| inside(&background, value)) {
+            std::mem::forget(value);
+        }
     }
 
     /// Whether this is the process in which the client was made.
-    pub(super) fn is_at_home(&self) -> bool {
+    fn is_at_home(&self) -> bool {
         self.process == std::process::id()
     }
 
@@ -118,31 +150,34 @@ fn ending() -> Error {
     Error::configuration("a call was made while its thread ended; make it before, not in what is dropped with the thread")
 }
 
+/// Does something on a thread of its own; gives the value back if there can be none.
+fn on_a_thread<T: Send + 'static>(value: T, work: impl FnOnce(T) + Send + 'static) -> Option<T> {
+    let take = |shared: &Mutex<Option<T>>| shared.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let shared = Arc::new(Mutex::new(Some(value)));
+    let theirs = Arc::clone(&shared);
+    let spawned = std::thread::Builder::new().name("spinneret-end".to_owned()).spawn(move || take(&theirs).map(work));
+    let error = spawned.err()?;
+    tracing::warn!(target: "spinneret", %error, "no thread could be started to end something: reports may be lost");
+    take(&shared)
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some(live) = self.live.take() else { return };
         if !self.is_at_home() {
             // Its thread is in another process; whatever ends it would wait for that thread.
-            std::mem::forget(runtime);
-            return;
+            return std::mem::forget(live);
         }
-        let (client, limit) = (self.client.clone(), self.limit);
-        let end = move |runtime: Runtime| {
+        let limit = self.limit;
+        let end = move |Live { client, runtime }: Live| {
             runtime.block_on(client.close_within(limit));
             runtime.shutdown_background();
         };
         if Place::here() == Place::Plain {
-            return end(runtime);
+            return end(live);
         }
-        // Waiting is not possible here; a thread of its own does it. Shared, because a runtime must not be dropped here.
-        let shared = Arc::new(Mutex::new(Some(runtime)));
-        let take = |shared: &Mutex<Option<Runtime>>| shared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let theirs = Arc::clone(&shared);
-        let spawned = std::thread::Builder::new().name("spinneret-end".to_owned()).spawn(move || take(&theirs).map(end));
-        if let Err(error) = spawned
-            && let Some(runtime) = take(&shared)
-        {
-            tracing::warn!(target: "spinneret", %error, "no thread could be started to close the client: reports may be lost");
+        // Waiting is not possible here.
+        if let Some(Live { runtime, .. }) = on_a_thread(live, end) {
             runtime.shutdown_background();
         }
     }
@@ -150,6 +185,6 @@ impl Drop for Background {
 
 impl fmt::Debug for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.client.fmt(f)
+        self.client().fmt(f)
     }
 }

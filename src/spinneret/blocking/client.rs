@@ -53,7 +53,7 @@ impl Client {
     }
 
     fn client(&self) -> &spinneret::Client {
-        &self.background.client
+        self.background.client()
     }
 
     /// The base address of the server, as it was given.

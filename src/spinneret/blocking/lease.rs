@@ -254,15 +254,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let lease = self.lease.take();
-        if self.background.is_at_home() {
-            // Where nothing can be entered, the lease finds its way back by itself.
-            let _inside = self.background.enter();
-            drop(lease);
-        } else {
-            // After a fork the parent has the lease, and gives it back.
-            std::mem::forget(lease);
-        }
+        self.background.let_go(self.lease.take());
     }
 }
 
