@@ -107,10 +107,6 @@ impl Server {
         self.changed.send_modify(|n| *n += 1);
     }
 
-    pub fn calls(&self, method: &str) -> u32 {
-        self.books.lock().unwrap().calls.get(method).copied().unwrap_or(0)
-    }
-
     /// Leases that are out, of those whose acquisition was answered.
     pub fn open(&self) -> Vec<String> {
         let books = self.books.lock().unwrap();

@@ -123,7 +123,8 @@ fn an_acquired_lease_has_an_id() {
         assert_eq!(error.reason(), "invalid_response");
         assert!(error.message().ends_with("it has no lease id"), "{error}");
     }
-    assert!(is_unreadable::<AcquireBatchRequest>(json!({"leases": [testing::lease("lse_1"), {}]}).to_string()));
+    // The others of a batch would be lost with it.
+    assert_eq!(given::<AcquireBatchRequest>(&json!({"leases": [testing::lease("lse_1"), {}]})).leases.len(), 2);
     assert!(given::<AcquireBatchRequest>(&json!({"leases": []})).leases.is_empty());
 }
 

@@ -140,10 +140,6 @@ impl Rpc for AcquireBatchRequest {
         Ok(bounds::number("count", self.count, 1..=50)?)
     }
 
-    fn check(answer: &AcquireBatchResponse) -> Result<(), &'static str> {
-        answer.leases.iter().try_for_each(AcquireRequest::check)
-    }
-
     fn read_timeout(&self, timeouts: &Timeouts) -> Duration {
         self.each.read_timeout(timeouts)
     }

@@ -15,4 +15,4 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use store::{Saved, SnapshotOptions, SnapshotStore, TreatAsSecret};
+pub(crate) use store::{SnapshotOptions, SnapshotStore};

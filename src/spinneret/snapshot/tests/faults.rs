@@ -207,7 +207,7 @@ mod alone {
     }
 
     #[test]
-    #[ignore = "run by others, under an umask"]
+    #[ignore = "run by the test `b121_modes_hold_whatever_the_umask`"]
     fn saves() {
         let cache = Cache::new();
         let (store, sealed) = (store(&cache), ConfigItem { key: "sealed".to_owned(), ..secret() });
@@ -225,7 +225,7 @@ mod alone {
     }
 
     #[test]
-    #[ignore = "run by another, with a limit to the size of files"]
+    #[ignore = "run by the test `b129_a_disk_that_takes_half_of_it_keeps_the_older_one`"]
     fn fills_the_disk() {
         let cache = Cache::new();
         let store = store(&cache);
