@@ -14,7 +14,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Saved, SnapshotOptions, SnapshotStore, TreatAsSecret};
+use super::store::{Saved, TreatAsSecret};
+use super::{SnapshotOptions, SnapshotStore};
 use crate::spinneret::{ConfigItem, ConfigKey};
 
 const TOKEN: &str = "spn_c4n4ry_token";
