@@ -18,6 +18,8 @@ pub struct Timeouts {
     pub read: Duration,
     /// The longest time a connection may take no byte of the request. Default 10 s.
     pub write: Duration,
+    /// The longest wait for one of the connections when all are in use (`ClientBuilder::max_connections`). Default 10 s.
+    pub pool: Duration,
     /// What is added to the time of a long poll. Default 5 s.
     pub watch_grace: Duration,
 }
@@ -28,6 +30,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(3),
             read: Duration::from_secs(10),
             write: Duration::from_secs(10),
+            pool: Duration::from_secs(10),
             watch_grace: Duration::from_secs(5),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio::sync::Semaphore;
 
 use super::settings::{Given, Settings};
 use super::{Client, Environment};
@@ -14,8 +15,13 @@ use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::reporter::ReporterOptions;
 use crate::spinneret::retry::{RetryPolicy, Timeouts};
-use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via};
+use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via, seconds};
 use crate::spinneret::wire::Wire;
+
+/// No limit of one attempt is longer than a day.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Calls under way at one time: half of the files that a process may usually have open.
+const CONNECTIONS: usize = 512;
 
 /// Puts a client together. What is not given comes from the environment; what is given wins over it, even an empty text,
 /// which is then an error.
@@ -37,6 +43,7 @@ pub struct ClientBuilder {
     timeouts: Timeouts,
     retry: RetryPolicy,
     deadline: Option<Duration>,
+    max_connections: Option<usize>,
     reporter: ReporterOptions,
     http: Option<reqwest::Client>,
     environment: Environment,
@@ -88,7 +95,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The limits of time of one attempt.
+    /// The limits of time of one attempt, a day each at most.
     #[must_use]
     pub const fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
@@ -109,6 +116,14 @@ impl ClientBuilder {
     #[must_use]
     pub const fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self
+    }
+
+    /// The most calls that are under way at one time, each of which has a connection for itself; 1 or more, default 512.
+    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them.
+    #[must_use]
+    pub const fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = Some(connections);
         self
     }
 
@@ -150,16 +165,17 @@ impl ClientBuilder {
     /// [`Error::Configuration`] names the setting that is missing or cannot be used.
     pub fn build(self) -> Result<Client> {
         let settings = Settings::of(self.given.clone(), &self.environment)?;
+        let connections = self.connections()?;
         let (salutation, base) = (settings.salutation()?, settings.address.url().clone());
         let transport = match self.http.clone() {
             Some(http) => {
                 self.check_given_client()?;
-                HttpTransport::over(http, &base, salutation, self.timeouts, None)
+                HttpTransport::over(http, &base, salutation, self.timeouts, None, connections)
             }
             None => {
                 let via = Via::of(&self.proxy, &self.environment, &base);
                 let via = via.map_err(|error| Error::configuration(error.to_string()))?;
-                let line = Line { timeouts: self.timeouts, ca_files: settings.ca_files.clone(), via };
+                let line = Line { timeouts: self.timeouts, ca_files: settings.ca_files.clone(), via, connections };
                 HttpTransport::new(&base, salutation, line).map_err(|error| Error::configuration(error.to_string()))?
             }
         };
@@ -182,17 +198,35 @@ impl ClientBuilder {
         Ok(Client::over(settings, Arc::new(wire), self.reporter))
     }
 
+    fn connections(&self) -> Result<usize> {
+        match self.max_connections {
+            None => Ok(CONNECTIONS),
+            Some(connections) if (1..=Semaphore::MAX_PERMITS).contains(&connections) => Ok(connections),
+            Some(connections) => {
+                Err(Error::configuration(format!("max_connections is {connections}; it must be 1 to {}", Semaphore::MAX_PERMITS)))
+            }
+        }
+    }
+
     fn check_limits(&self) -> Result<()> {
-        let Timeouts { connect, read, write, watch_grace: _ } = self.timeouts;
+        let Timeouts { connect, read, write, pool, watch_grace } = self.timeouts;
         let limits = [
-            ("timeouts: connect", Some(connect)),
-            ("timeouts: read", Some(read)),
-            ("timeouts: write", Some(write)),
-            ("deadline", self.deadline),
+            ("connect", connect, true),
+            ("read", read, true),
+            ("write", write, true),
+            ("pool", pool, false),
+            ("watch_grace", watch_grace, false),
         ];
-        match limits.into_iter().find(|(_, limit)| limit.is_some_and(|limit| limit.is_zero())) {
-            Some((name, _)) => Err(Error::configuration(format!("{name} is 0, which no call can keep; give a longer time"))),
-            None => Ok(()),
+        for (name, limit, is_needed) in limits {
+            if limit > LONGEST || is_needed && limit.is_zero() {
+                let least = if is_needed { "more than 0" } else { "0 or more" };
+                let (limit, most) = (seconds(limit), seconds(LONGEST));
+                return Err(Error::configuration(format!("timeouts: {name} is {limit}; it must be {least}, and at most {most}")));
+            }
+        }
+        match self.deadline {
+            Some(Duration::ZERO) => Err(Error::configuration("deadline is 0, which no call can keep; give a longer time")),
+            _ => Ok(()),
         }
     }
 
@@ -217,6 +251,7 @@ impl fmt::Debug for ClientBuilder {
             .field("timeouts", &self.timeouts)
             .field("retry", &self.retry)
             .field("deadline", &self.deadline)
+            .field("max_connections", &self.max_connections)
             .field("reporter", &self.reporter)
             .finish_non_exhaustive()
     }

@@ -20,7 +20,7 @@ use crate::spinneret::messages::{
 /// Dropping the future of a call ends it: no further attempt is begun, and the connection of the one under way is closed.
 /// What the server has read by then it may still do.
 impl Client {
-    /// Acquires a lease; the message only: nothing gives the lease back by itself, as `Client::lease` does.
+    /// Acquires a lease; the message only: nothing gives the lease back by itself, as what [`Client::lease`] makes does.
     ///
     /// Not cancel safe: a lease that was granted to a dropped call is lost until the server ends it.
     ///
@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Waits at the server until one of the items has another version than the one named, at most as long as the request
-    /// says; none in the answer means that nothing has changed. A configuration watcher does this again and again.
+    /// says; none in the answer means that nothing has changed. [`Client::config_watcher`] does this again and again.
     ///
     /// Cancel safe: what has changed is answered again.
     ///

@@ -301,8 +301,13 @@ async fn settings_that_make_no_sense_are_refused() {
         reqwest::Client::builder().no_proxy().build().unwrap()
     };
     for (builder, words) in [
-        (builder("http://h").timeouts(zero), "timeouts: read is 0"),
+        (builder("http://h").timeouts(zero), "timeouts: read is 0 s; it must be more than 0, and at most 86400 s"),
+        (
+            builder("http://h").timeouts(Timeouts { watch_grace: Duration::MAX, ..Timeouts::default() }),
+            "timeouts: watch_grace is ",
+        ),
         (builder("http://h").deadline(Duration::ZERO), "deadline is 0"),
+        (builder("http://h").max_connections(0), "max_connections is 0"),
         (builder("http://h").reporter(ReporterOptions { batch_size: 0, ..ReporterOptions::default() }), "batch_size"),
         (builder("http://h").ca_file("/nowhere.pem"), "/nowhere.pem cannot be read"),
         (builder("http://h").http_client(own()).ca_file("/nowhere.pem"), "ClientBuilder::ca_file has no effect"),

@@ -52,6 +52,16 @@ impl About {
         Fault { kind: ErrorKind::Timeout, phase, message, source: None }
     }
 
+    /// An attempt that never got a connection, since other calls had all of them.
+    pub(super) fn crowded(&self) -> Fault {
+        let message = format!(
+            "no connection to {} became free within {}: too many calls are under way for ClientBuilder::max_connections",
+            self.authority,
+            seconds(self.timeouts.pool)
+        );
+        Fault { kind: ErrorKind::Timeout, phase: Phase::Unsent, message, source: None }
+    }
+
     /// An answer that stopped in the middle.
     pub(super) fn stalled(&self, limit: Duration) -> Fault {
         let message = format!("the answer of {} did not come to its end within {}", self.authority, seconds(limit));

@@ -16,7 +16,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderN
 use http::{HeaderMap, Method};
 use reqwest::{Body, Request, Response, redirect, retry};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::fault::About;
@@ -53,6 +54,8 @@ pub(crate) struct Line {
     pub(crate) timeouts: Timeouts,
     pub(crate) ca_files: Vec<PathBuf>,
     pub(crate) via: Option<Via>,
+    /// The most calls under way at one time.
+    pub(crate) connections: usize,
 }
 
 /// Why there is no way to the server.
@@ -70,6 +73,8 @@ pub(crate) enum LineError {
 pub(crate) struct HttpTransport {
     /// None after the end.
     http: RwLock<Option<reqwest::Client>>,
+    /// One for each call that may be under way.
+    slots: Semaphore,
     urls: Vec<Url>,
     headers: HeaderMap,
     about: About,
@@ -78,14 +83,22 @@ pub(crate) struct HttpTransport {
 impl HttpTransport {
     /// Connections of its own; nothing is sent yet.
     pub(crate) fn new(base: &Url, salutation: Salutation, line: Line) -> Result<Self, LineError> {
-        Ok(Self::over(http(&line)?, base, salutation, line.timeouts, line.via.as_ref()))
+        Ok(Self::over(http(&line)?, base, salutation, line.timeouts, line.via.as_ref(), line.connections))
     }
 
     /// The connections of a client that was given.
-    pub(crate) fn over(http: reqwest::Client, base: &Url, salutation: Salutation, timeouts: Timeouts, via: Option<&Via>) -> Self {
+    pub(crate) fn over(
+        http: reqwest::Client,
+        base: &Url,
+        salutation: Salutation,
+        timeouts: Timeouts,
+        via: Option<&Via>,
+        connections: usize,
+    ) -> Self {
         let about = About { authority: base.authority().to_owned(), proxy: via.map(Via::shown), timeouts };
         Self {
             http: RwLock::new(Some(http)),
+            slots: Semaphore::new(connections),
             urls: Procedure::ALL.iter().map(|procedure| url(base, *procedure)).collect(),
             headers: headers(salutation),
             about,
@@ -93,6 +106,10 @@ impl HttpTransport {
     }
 
     async fn exchange(&self, attempt: Attempt) -> Result<Reply, Fault> {
+        let _slot = match self.slots.try_acquire() {
+            Ok(slot) => slot,
+            Err(_) => self.slot().await?,
+        };
         let http = self.http.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (Some(http), Some(url)) = (http, self.urls.get(attempt.procedure as usize)) else {
             return Err(self.about.useless("the connections are closed"));
@@ -115,6 +132,15 @@ impl HttpTransport {
             Err(error) => return Err(self.about.useless(&error.to_string())),
         };
         Ok(Reply { status: status.as_u16(), headers, body })
+    }
+
+    /// Waits for another call to end. Those that wait are served in their order.
+    async fn slot(&self) -> Result<SemaphorePermit<'_>, Fault> {
+        match timeout(self.about.timeouts.pool, self.slots.acquire()).await {
+            Ok(Ok(slot)) => Ok(slot),
+            Ok(Err(_)) => Err(self.about.useless("the connections are closed")),
+            Err(_) => Err(self.about.crowded()),
+        }
     }
 
     const fn limits(&self, read: Duration) -> Limits {

@@ -47,8 +47,6 @@ pub(crate) enum Act {
 /// A request that came.
 #[derive(Debug, Clone)]
 pub(crate) struct Got {
-    /// The number of its connection.
-    pub(crate) connection: usize,
     /// Request line and headers, as they came.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -97,12 +95,8 @@ impl Loopback {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 stream.set_nodelay(true).unwrap();
-                let number = {
-                    let mut state = state.lock().unwrap();
-                    state.connections += 1;
-                    state.connections
-                };
-                let connection = Connection { number, state: Arc::clone(&state) };
+                state.lock().unwrap().connections += 1;
+                let connection = Connection { state: Arc::clone(&state) };
                 let tls = tls.clone();
                 tokio::spawn(async move {
                     match tls {
@@ -159,13 +153,12 @@ impl Stream for tokio_rustls::server::TlsStream<TcpStream> {
 }
 
 struct Connection {
-    number: usize,
     state: Arc<Mutex<State>>,
 }
 
 impl Connection {
     async fn serve(self, mut stream: impl Stream) {
-        while let Some(got) = read(&mut stream, self.number).await {
+        while let Some(got) = read(&mut stream).await {
             let act = {
                 let mut state = self.state.lock().unwrap();
                 state.got.push(got);
@@ -209,12 +202,12 @@ impl Connection {
 }
 
 /// Reads a request to the end of its body.
-async fn read(stream: &mut (impl AsyncRead + Unpin), connection: usize) -> Option<Got> {
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Got> {
     let mut bytes = Vec::new();
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-            let got = Got { connection, head, body: bytes[end + 4..].to_vec() };
+            let got = Got { head, body: bytes[end + 4..].to_vec() };
             let length = got.header("content-length").map_or(0, |length| length.parse().unwrap());
             if got.body.len() >= length {
                 return Some(got);

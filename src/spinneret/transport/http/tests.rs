@@ -20,7 +20,7 @@ const CA: &str = include_str!("../../../../tests/data/tls/private_ca.pem");
 
 fn line() -> Line {
     let timeouts = Timeouts { connect: 400 * MS, read: READ, write: 500 * MS, ..Timeouts::default() };
-    Line { timeouts, ca_files: Vec::new(), via: None }
+    Line { timeouts, ca_files: Vec::new(), via: None, connections: 100 }
 }
 
 fn salutation() -> Salutation {
@@ -107,6 +107,20 @@ async fn connections_are_kept_and_cookies_are_not() {
     }
     assert_eq!(server.connections(), 1);
     assert_eq!(server.got()[2].header("cookie"), None);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_free_connection_and_then_gives_up_with_nothing_sent() {
+    let server = Loopback::start(vec![Act::Hang(vec![])]).await;
+    let timeouts = Timeouts { pool: 100 * MS, ..line().timeouts };
+    let line = Line { timeouts, connections: 1, ..line() };
+    let transport = HttpTransport::new(&server.url().parse().unwrap(), salutation(), line).unwrap();
+    let (first, second) = tokio::join!(transport.send(attempt(Procedure::Renew)), fault_of(&transport));
+    assert_eq!(first.err().unwrap().phase, Phase::Ambiguous);
+    assert_eq!((second.0, second.1), (ErrorKind::Timeout, Phase::Unsent));
+    assert!(second.2.contains("became free within 0.1 s") && second.2.contains("max_connections"), "{}", second.2);
+    assert!(transport.send(attempt(Procedure::Renew)).await.is_ok(), "the place of the first is free again");
+    assert_eq!(server.got().len(), 2);
 }
 
 #[tokio::test]
@@ -333,7 +347,7 @@ async fn b051_a_client_that_was_given_is_used_as_it_is_and_not_closed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let own = reqwest::Client::builder().no_proxy().build().unwrap();
     let base: Url = server.url().parse().unwrap();
-    let transport = HttpTransport::over(own.clone(), &base, salutation(), line().timeouts, None);
+    let transport = HttpTransport::over(own.clone(), &base, salutation(), line().timeouts, None, 100);
     transport.send(attempt(Procedure::Release)).await.ok().unwrap();
     transport.close();
     assert_eq!(fault_of(&transport).await.1, Phase::Permanent);
