@@ -29,7 +29,7 @@ use self::completing::Completing;
 use self::life::Life;
 use self::new_lease::Options;
 use super::error::Error;
-use super::messages::{AcquireBatchRequest, AcquireRequest};
+use super::messages::{AcquireBatchRequest, AcquireRequest, AcquireResponse};
 use super::procedure::{Procedure, Rpc as _};
 use super::wire::Wire;
 use super::{Client, Reporter, Result};
@@ -65,18 +65,22 @@ impl Client {
         releaser.settle_in();
         Completing::new(releaser, async move {
             let answer = ways.wire.call(&request).await?;
-            let granted = answer.leases.into_iter();
-            let leases: Vec<Lease> = granted
-                .filter_map(|granted| {
-                    Life::start(ways.clone(), granted, &request.each.uri, Options::default(), Procedure::AcquireBatch)
-                        .inspect_err(|_| warn!(target: "spinneret.lease", "a granted lease has no id and is of no use"))
-                        .ok()
-                })
-                .collect();
-            if leases.is_empty() { Err(nameless(Procedure::AcquireBatch)) } else { Ok(leases) }
+            guards(&ways, answer.leases, &request.each.uri)
         })
         .await
     }
+}
+
+/// A guard of each lease of a batch. One without an id is left out, for the others must be given back all the same.
+fn guards(ways: &Ways, granted: Vec<AcquireResponse>, acquired_uri: &str) -> Result<Vec<Lease>> {
+    let guard = |granted| Life::start(ways.clone(), granted, acquired_uri, Options::default(), Procedure::AcquireBatch);
+    let leases: Vec<Lease> = granted
+        .into_iter()
+        .filter_map(|granted| {
+            guard(granted).inspect_err(|_| warn!(target: "spinneret.lease", "a granted lease has no id and is of no use")).ok()
+        })
+        .collect();
+    if leases.is_empty() { Err(nameless(Procedure::AcquireBatch)) } else { Ok(leases) }
 }
 
 /// A grant without an id cannot be reported on, prolonged or given back.

@@ -205,13 +205,12 @@ async fn an_acquisition_nobody_waits_for_may_fail() {
 
 #[tokio::test(start_paused = true)]
 async fn leases_of_a_batch_are_guards_of_their_own() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
-    let granted = json!({"leases": [grant("lse_a"), {}, grant("lse_b")], "requested": 4});
+    let rig = Rig::new();
+    let granted = json!({"leases": [grant("lse_a"), grant("lse_b")], "requested": 4});
     rig.script.next(Procedure::AcquireBatch, Step::Answer(granted));
     let each = AcquireRequest::new("shop", "web").uri("/feed?x=1");
     let leases = rig.client.leases(AcquireBatchRequest { each: each.clone(), count: 4 }).await.unwrap();
     assert_eq!(leases.iter().map(Lease::lease_id).collect::<Vec<_>>(), ["lse_a", "lse_b"]);
-    assert_eq!(logs.warnings().len(), 1);
     assert_eq!(leases[0].report(200).unwrap().uri, "/feed");
     drop(leases);
     rig.settle().await;
@@ -221,6 +220,28 @@ async fn leases_of_a_batch_are_guards_of_their_own() {
     rig.script.next(Procedure::AcquireBatch, Step::Answer(json!({"leases": [], "requested": 4})));
     let none = rig.client.leases(AcquireBatchRequest { each, count: 4 }).await;
     assert_eq!(none.unwrap_err().reason(), "invalid_response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_of_a_batch_without_an_id_does_not_cost_the_others() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    let granted = serde_json::from_value(json!([grant("lse_a"), {}, grant("lse_b")])).unwrap();
+    drop(guards(rig.client.ways(), granted, "/").unwrap());
+    rig.settle().await;
+    assert_eq!(rig.released(), ["lse_a", "lse_b"]);
+    assert_eq!(logs.warnings().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_last_report_that_a_closed_client_cannot_send_is_lost_with_one_warning() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    let lease = rig.acquire().await;
+    lease.report(200).unwrap();
+    rig.client.reporter().close(None).await;
+    rig.close_wire();
+    drop(lease);
+    rig.settle().await;
+    assert!(logs.warnings().len() == 1 && logs.warnings()[0].contains("client_closed"), "{:?}", logs.warnings());
 }
 
 /// Grants, and panics for everything else.
