@@ -66,6 +66,9 @@ fn main() {
         is_measuring: arguments.iter().any(|a| a == "--bench"),
         only: arguments.into_iter().find(|a| !a.starts_with('-')),
     });
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let build = if cfg!(debug_assertions) { "debug build: figures mean little" } else { "release build" };
+    bench.print(&format!("{processors} processors in use, the server's among them; {build}"));
     let server = serve();
     let one_thread = || Builder::new_current_thread().enable_all().thread_name("bench-blocking").build().unwrap();
     let two_threads = || Builder::new_multi_thread().worker_threads(2).enable_all().thread_name(CLIENT).build().unwrap();
@@ -228,10 +231,12 @@ fn single(bench: &Bench) {
         });
         bench.print(&format!("{name:<34} {:>8} ns", best.min().unwrap_or_default().as_nanos()));
     };
-    let mut credential = Credential::default();
-    credential.headers = ["User-Agent", "X-Device"].map(|name| (name.to_owned(), "of the identity".to_owned())).into();
-    credential.cookies = ["sid", "lang", "cart"].map(|name| (name.to_owned(), "x".repeat(24))).into();
-    credential.query = [("sig".to_owned(), "0123456789abcdef".to_owned())].into();
+    let credential = Credential {
+        headers: ["User-Agent", "X-Device"].map(|name| (name.to_owned(), "of the identity".to_owned())).into(),
+        cookies: ["sid", "lang", "cart"].map(|name| (name.to_owned(), "x".repeat(24))).into(),
+        query: [("sig".to_owned(), "0123456789abcdef".to_owned())].into(),
+        ..Credential::default()
+    };
     let plain = credential.clone();
     let request = reqwest::Request::new(http::Method::GET, "https://shop.example/products/12?page=2".parse().unwrap());
 

@@ -173,11 +173,6 @@ impl ReportDraft {
         self
     }
 
-    /// Whether the lease is to end with this report.
-    pub(crate) const fn is_releasing(&self) -> bool {
-        self.release
-    }
-
     /// The report, for the lease of this name that was acquired for `acquired_uri` (empty if for no URI).
     ///
     /// # Errors
