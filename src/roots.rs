@@ -1,9 +1,10 @@
-//! Whose certificates are trusted: the roots browsers trust, and those of files the user names.
+//! Whose certificates are trusted: the roots browsers trust, and those of files the user names; and TLS on top of them.
 //!
 //! Reads files, once. Never turns verification off.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -31,6 +32,15 @@ pub(crate) fn roots<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<Roo
         add(&mut roots, &pem).map_err(|found| RootsError::NoCertificate { file: file.to_owned(), found })?;
     }
     Ok(roots)
+}
+
+/// Verified TLS by ring with these roots, for the protocols to be offered (ALPN). reqwest adds none to a ready one.
+pub(crate) fn client_config(roots: RootCertStore, protocols: &[&str]) -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Ok(config)
 }
 
 /// Adds the certificates of a PEM text; `Err` tells what is there when none can be used. A bundle may hold some that

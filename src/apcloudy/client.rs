@@ -23,7 +23,7 @@ use super::endpoint::{Endpoint, EndpointError};
 use super::fault::About;
 use super::sign::Signer;
 use super::upload::{Progress, Upload};
-use crate::roots::{RootsError, roots};
+use crate::roots::{RootsError, client_config, roots};
 
 /// Bytes of an answer's body that are read, so that the connection can be used again.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -331,14 +331,9 @@ async fn answer_body(response: &mut Response, limit: Duration) -> Vec<u8> {
 }
 
 fn http(config: &ClientConfig) -> Result<reqwest::Client, ClientError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let files = [&config.ca_file, &config.extra_ca];
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Tls(error.to_string()))?
-        .with_root_certificates(roots(files.into_iter().filter_map(|file| file.as_deref()))?)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let roots = roots(files.into_iter().filter_map(|file| file.as_deref()))?;
+    let tls = client_config(roots, &["h2", "http/1.1"]).map_err(|error| ClientError::Tls(error.to_string()))?;
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .user_agent(concat!("dragline/", env!("CARGO_PKG_VERSION")))

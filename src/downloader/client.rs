@@ -13,10 +13,11 @@ use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::config::ClientConfig;
 use crate::plane::{IdentityKey, ProxyUrl};
+use crate::roots::{client_config, roots};
 
 /// Idle connections kept for one host; more than any host is given at once.
 const IDLE_PER_HOST: usize = 64;
@@ -124,20 +125,15 @@ fn connector(proxy: &ProxyUrl) -> Result<Proxy, ClientError> {
 }
 
 fn tls_config(verify: bool) -> Result<rustls::ClientConfig, ClientError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Tls(error.to_string()))?;
-    let mut config = if verify {
-        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        builder.with_root_certificates(roots).with_no_client_auth()
-    } else {
+    let roots = roots([]).map_err(|error| ClientError::Tls(error.to_string()))?;
+    let mut config = client_config(roots, &["h2", "http/1.1"]).map_err(|error| ClientError::Tls(error.to_string()))?;
+    if !verify {
         tracing::warn!(
             "DOWNLOAD_VERIFY_CERTIFICATES is off: anyone on the way can read and change every page, cookies and credentials included"
         );
-        builder.dangerous().with_custom_certificate_verifier(Arc::new(AcceptAny(provider))).with_no_client_auth()
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let provider = Arc::clone(config.crypto_provider());
+        config.dangerous().set_certificate_verifier(Arc::new(AcceptAny(provider)));
+    }
     Ok(config)
 }
 

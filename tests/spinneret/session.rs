@@ -51,14 +51,13 @@ fn a_session_leaves_no_secret_in_logs_errors_and_debug_texts() {
         let lease =
             client.lease(AcquireRequest::new("shop", "web").uri("/search?sig=c4n4ry-query")).unwrap().acquire().await.unwrap();
         texts.push(format!("{lease:?} {:?} {:?}", lease.credential(), lease.proxy()));
-        let http = reqwest::Client::new();
+        let http = lease.http().unwrap().build().unwrap();
         let mut request = http.get("http://127.0.0.1:9/search?q=1").build().unwrap();
         lease.apply(&mut request).unwrap();
         assert!(request.url().query().unwrap().contains("c4n4ry-query"), "the credential is on the request");
         let parts = lease.parts(&dragline::spinneret::Explicit::default());
         texts.push(format!("{parts:?}"));
-        let proxy = lease.proxy().unwrap().to_reqwest().unwrap();
-        let failed = reqwest::Client::builder().proxy(proxy).build().unwrap().execute(request).await.unwrap_err();
+        let failed = http.execute(request).await.unwrap_err();
         texts.push(format!("{:?}", lease.report(ReportDraft::error(&failed)).unwrap()));
         lease.renew(Duration::from_secs(60)).await.unwrap();
         lease.release().await.unwrap();

@@ -114,8 +114,18 @@ impl Lease {
         self.life.lost().await;
     }
 
+    /// A client of `reqwest` to be built that goes through the proxy of the lease, or directly when it has none. It trusts
+    /// the certificates that browsers trust, compiled in, and has TLS set up, which the `reqwest` of this crate lacks
+    /// otherwise. One for each lease, or for leases with the same proxy and identity: connections belong to both.
+    ///
+    /// # Errors
+    /// As [`ProxyAssignment::to_reqwest`].
+    pub fn http(&self) -> Result<reqwest::ClientBuilder> {
+        merge::http(self.proxy())
+    }
+
     /// Writes the identity's headers, cookies and query parameters onto a request; what the request has already wins. See
-    /// [`Credential::apply`]. The proxy is the HTTP client's affair: [`ProxyAssignment::to_reqwest`].
+    /// [`Credential::apply`]. The proxy is the HTTP client's affair: [`Self::http`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] names the header that cannot be written; the request is then as it was.

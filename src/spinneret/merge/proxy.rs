@@ -1,11 +1,48 @@
-//! The proxy of a lease, for `reqwest`.
+//! The proxy of a lease, for `reqwest`, and a client that goes through it.
 
-use reqwest::Proxy;
+use std::sync::OnceLock;
+
+use reqwest::{ClientBuilder, Proxy};
 use url::Url;
 
+use crate::roots::{client_config, roots};
 use crate::spinneret::Result;
 use crate::spinneret::error::Error;
-use crate::spinneret::messages::ProxyAssignment;
+use crate::spinneret::messages::{AcquireResponse, ProxyAssignment};
+
+/// A client of `reqwest` that goes through this proxy, or directly without one, whatever the environment says. It trusts
+/// the certificates that browsers trust, compiled in.
+///
+/// # Errors
+/// As [`ProxyAssignment::to_reqwest`].
+pub(crate) fn http(proxy: Option<&ProxyAssignment>) -> Result<ClientBuilder> {
+    // Made once: reading the roots takes longer than everything else about a client.
+    static TLS: OnceLock<rustls::ClientConfig> = OnceLock::new();
+    let tls = match TLS.get() {
+        Some(tls) => tls.clone(),
+        None => {
+            let unusable = |error: String| Error::configuration(format!("TLS cannot be set up: {error}"));
+            let roots = roots([]).map_err(|error| unusable(error.to_string()))?;
+            let tls = client_config(roots, &["h2", "http/1.1"]).map_err(|error| unusable(error.to_string()))?;
+            TLS.get_or_init(|| tls).clone()
+        }
+    };
+    let builder = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy();
+    Ok(match proxy {
+        Some(proxy) => builder.proxy(proxy.to_reqwest()?),
+        None => builder,
+    })
+}
+
+impl AcquireResponse {
+    /// As [`Lease::http`](crate::spinneret::Lease::http), for a lease without a guard.
+    ///
+    /// # Errors
+    /// As [`ProxyAssignment::to_reqwest`].
+    pub fn http(&self) -> Result<ClientBuilder> {
+        http(self.proxy.as_ref())
+    }
+}
 
 impl ProxyAssignment {
     /// This proxy for a client of `reqwest`, all schemes through it, with its user and password.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -25,7 +25,7 @@ use super::gzip::{self, LARGEST};
 use super::proxy::Via;
 use super::upload::{Limits, Progress, Upload, later};
 use super::{Attempt, Fault, Reply, Transport};
-use crate::roots::{RootsError, roots};
+use crate::roots::{RootsError, client_config, roots};
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::retry::Timeouts;
 
@@ -221,13 +221,7 @@ fn url(base: &Url, procedure: Procedure) -> Url {
 }
 
 fn http(line: &Line) -> Result<reqwest::Client, LineError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(LineError::Tls)?
-        .with_root_certificates(roots(line.ca_files.iter().map(PathBuf::as_path))?)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let tls = client_config(roots(line.ca_files.iter().map(PathBuf::as_path))?, &["http/1.1"]).map_err(LineError::Tls)?;
     let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .http1_only()

@@ -10,12 +10,12 @@ use super::*;
 #[derive(Debug)]
 enum Trouble {
     OfTheBlock,
-    OfTheClient(Error),
+    OfTheClient,
 }
 
 impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
-        Self::OfTheClient(error)
+    fn from(_: Error) -> Self {
+        Self::OfTheClient
     }
 }
 
