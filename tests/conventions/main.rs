@@ -140,6 +140,7 @@ fn keys_named_in_the_documents_exist() {
         "JOB_ID",
         "LONG_TESTS_OF_DRAGLINE",
         "SPINNERET_URL",
+        "SPINNERET_TOKEN",
         "APCLOUDY_URL",
         "UPDATE_DOCS",
         "HTTPS_PROXY",
