@@ -52,8 +52,8 @@ impl NewLease {
     }
 
     /// Renews the lease by itself, by this much every time: at most 30 min.
-    pub fn extend(mut self, extend: Duration) -> Self {
-        self.lease = self.lease.extend(extend);
+    pub fn auto_renew_by(mut self, extend: Duration) -> Self {
+        self.lease = self.lease.auto_renew_by(extend);
         self
     }
 

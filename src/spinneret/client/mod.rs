@@ -47,8 +47,10 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 ///
 /// # End
 ///
-/// [`Self::close`] sends what is left to be reported. When the last clone is dropped without it, background tasks end by
-/// themselves, and reports that are not sent yet may be lost.
+/// [`Self::close`] sends what is left to be reported and gives dropped leases back. When the last clone is dropped without
+/// it, background tasks do the same and end, as long as their runtime lives. What they have not done when the runtime or
+/// the process ends is lost: the reports of the last moments, and leases, which the server ends at their expiry. So close
+/// the client at the end of the program, after an error too.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,

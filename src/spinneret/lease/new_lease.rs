@@ -101,12 +101,12 @@ impl NewLease {
     ///
     /// A lease the server takes away all the same is [lost](Lease::is_lost).
     pub const fn auto_renew(self) -> Self {
-        self.extend(Duration::ZERO)
+        self.auto_renew_by(Duration::ZERO)
     }
 
     /// Renews the lease by itself as [`Self::auto_renew`] does, by this much every time: at most 30 min, rounded up to
     /// milliseconds.
-    pub const fn extend(mut self, extend: Duration) -> Self {
+    pub const fn auto_renew_by(mut self, extend: Duration) -> Self {
         self.options.renewal = Renewal::Every(extend);
         self
     }

@@ -162,10 +162,11 @@ impl ConfigWatcher {
         core.ended(Instant::now() + limit.unwrap_or(STOP_LIMIT)).await;
     }
 
-    /// The latest item. One that was deleted on the server stays: the server does not tell.
+    /// The latest item of a key or a pair. One that was deleted on the server stays: the server does not tell. `None` when
+    /// the key is not watched, or there is no such item yet.
     #[must_use]
-    pub fn get(&self, key: &ConfigKey) -> Option<ConfigItem> {
-        self.core().state().get(key).map(Arc::unwrap_or_clone)
+    pub fn get(&self, key: impl Into<ConfigKey>) -> Option<ConfigItem> {
+        self.core().state().get(&key.into()).map(Arc::unwrap_or_clone)
     }
 
     /// The latest items, in the order of the watched keys.
