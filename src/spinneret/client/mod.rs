@@ -134,6 +134,7 @@ impl Client {
     /// Ends everything, in this order: the watchers (1 s for all of them), the releases of dropped leases and the reports
     /// (`limit` for both together, and half a second more for a call under way), the leases whose reports were given up
     /// (1 s), and then every call, also those under way. Closing twice is fine; a second closing waits for the first.
+    /// Outside of a tokio runtime it waits for nothing.
     ///
     /// Cancel safe: closing again goes on where it was left.
     pub async fn close_within(&self, limit: Duration) {

@@ -111,7 +111,10 @@ mod tests {
         let good = item(r#"{"id": "a", "ports": [80]}"#);
         assert_eq!(good.json_as::<Device<'_>>().unwrap(), Device { id: "a", ports: vec![80] });
         for (content, words) in [
-            (r#"{"id": "a", "c4n4ry": 1}"#, "g/k, version 3 (not shown), is not of the type that was asked for, at line 1 column 20"),
+            (
+                r#"{"id": "a", "c4n4ry": 1}"#,
+                "g/k, version 3 (not shown), is not of the type that was asked for, at line 1 column 20",
+            ),
             (r#"{"id": "a", "ports": ["c4n4ry"]}"#, "not of the type"),
             ("{\"id\":\n \"c4n4ry", "is no whole JSON, at line 2 column 8"),
             ("", "is no whole JSON, at line 1 column 0"),
