@@ -27,6 +27,13 @@ pub struct Client {
 impl Client {
     /// A client with these settings, and its thread. May be made anywhere.
     ///
+    /// ```no_run
+    /// use dragline::spinneret::{ClientBuilder, blocking::Client};
+    ///
+    /// let client = Client::new(ClientBuilder::default().node("parser-7"))?;
+    /// # Ok::<(), dragline::spinneret::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Configuration`] names the setting that is missing or cannot be used.
     pub fn new(builder: ClientBuilder) -> Result<Self> {

@@ -52,8 +52,8 @@ impl NewLease {
     }
 
     /// Renews the lease by itself, by this much every time: at most 30 min.
-    pub fn extend(mut self, extend: Duration) -> Self {
-        self.lease = self.lease.extend(extend);
+    pub fn auto_renew_by(mut self, extend: Duration) -> Self {
+        self.lease = self.lease.auto_renew_by(extend);
         self
     }
 
@@ -108,7 +108,8 @@ impl fmt::Debug for NewLease {
 ///
 /// Every request made under it is [reported](Self::report); the last report gives the lease back, when it is released or
 /// dropped: at the end of its scope, on an early return, by a panic. Dropping never waits and may be done anywhere. See
-/// [`spinneret::Lease`](crate::spinneret::Lease). Shared as `Arc<Lease>` it serves several threads.
+/// [`spinneret::Lease`](crate::spinneret::Lease). Shared as `Arc<Lease>` it serves several threads. The HTTP client is the
+/// caller's choice: [`Self::parts`] has everything for it as plain values.
 pub struct Lease {
     /// There until it is dropped.
     lease: Option<spinneret::Lease>,

@@ -330,7 +330,7 @@ fn a_plain_thread_waits_for_a_change() {
     let watcher = watcher_of(&client);
     watcher.start().unwrap();
     assert!(watcher.is_running() && watcher.is_loaded() && !watcher.is_from_snapshot());
-    assert_eq!(watcher.get(&key("a")).unwrap().version, 1);
+    assert_eq!(watcher.get(key("a")).unwrap().version, 1);
     let mut changes = watcher.changes(ChangeFilter::any());
     let waiting = {
         let watcher = watcher.clone();

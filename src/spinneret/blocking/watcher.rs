@@ -65,9 +65,10 @@ impl ConfigWatcher {
         self.background.wait_for(self.watcher.stop(limit))
     }
 
-    /// The latest item. One that was deleted on the server stays: the server does not tell.
+    /// The latest item of a key or a pair. One that was deleted on the server stays: the server does not tell. `None` when
+    /// the key is not watched, or there is no such item yet.
     #[must_use]
-    pub fn get(&self, key: &ConfigKey) -> Option<ConfigItem> {
+    pub fn get(&self, key: impl Into<ConfigKey>) -> Option<ConfigItem> {
         self.watcher.get(key)
     }
 

@@ -47,8 +47,10 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 ///
 /// # End
 ///
-/// [`Self::close`] sends what is left to be reported. When the last clone is dropped without it, background tasks end by
-/// themselves, and reports that are not sent yet may be lost.
+/// [`Self::close`] sends what is left to be reported and gives dropped leases back. When the last clone is dropped without
+/// it, background tasks do the same and end, as long as their runtime lives. What they have not done when the runtime or
+/// the process ends is lost: the reports of the last moments, and leases, which the server ends at their expiry. So close
+/// the client at the end of the program, after an error too.
 #[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -132,6 +134,7 @@ impl Client {
     /// Ends everything, in this order: the watchers (1 s for all of them), the releases of dropped leases and the reports
     /// (`limit` for both together, and half a second more for a call under way), the leases whose reports were given up
     /// (1 s), and then every call, also those under way. Closing twice is fine; a second closing waits for the first.
+    /// Outside of a tokio runtime it waits for nothing.
     ///
     /// Cancel safe: closing again goes on where it was left.
     pub async fn close_within(&self, limit: Duration) {

@@ -82,12 +82,14 @@ async fn b015_renew_release_and_get_secret_send_their_fields() {
     script.next(Procedure::GetSecret, Step::Answer(json!({"path": "signing/api-key.v2", "version": 3, "value": "c4n4ry"})));
     let client = client(&script);
     client.renew("lse_1", 90_000 * MS).await.unwrap();
+    client.renew("lse_1", Duration::from_nanos(1)).await.unwrap();
     client.release("lse_1").await.unwrap();
     let secret = client.get_secret(GetSecretRequest { path: "signing/api-key.v2".to_owned(), version: 3 }).await.unwrap();
     assert_eq!(secret.version, 3);
     let bodies: Vec<_> = script.seen().into_iter().map(|seen| seen.body).collect();
     let expected = [
         json!({"lease_id": "lse_1", "extend_ms": 90_000}),
+        json!({"lease_id": "lse_1", "extend_ms": 1}), // zero means something else
         json!({"lease_id": "lse_1"}),
         json!({"path": "signing/api-key.v2", "version": 3}),
     ];

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::spinneret::code::Code;
+use crate::spinneret::error_kind::ErrorKind;
 
 impl Error {
     /// What the node should do: by the kind of error, and by its reason where that says more (wire contract, section 5).
@@ -31,10 +32,10 @@ impl Error {
             Self::Unavailable(_) => "try again after the hint, or after a moment without one",
             Self::CircuitOpen(_) => "pause the endpoint group for the hint: the site refuses too many of its requests",
             Self::SitePaused(_) => "pause the site for the hint: an operator has paused it",
-            Self::Transport(_) => "try again later; if it lasts, check the URL, the network and the certificate of the server",
+            Self::Transport(details) => about_the_way(details.error_kind),
             Self::DeadlineExceeded(_) => "try again later: the server ran out of time",
             Self::Unimplemented(_) => "check that the URL leads to a Spinneret server of this version of the API",
-            Self::Internal(details) if details.reason == "invalid_response" => {
+            Self::Internal(details) if details.is_bare || details.reason == "invalid_response" => {
                 "check that the URL leads to a Spinneret server and not to something that answers for it"
             }
             Self::Internal(_) => "try again later; if it lasts, look into the log of the server",
@@ -55,6 +56,7 @@ impl Error {
             "session_invalid" => {
                 "stop and alert a person: no token reached the server, something on the way removes the Authorization header"
             }
+            _ if self.is_bare() => "stop and alert a person: something in front of the server asks for a login of its own",
             _ => "stop and alert a person: the server does not accept the token",
         }
     }
@@ -63,6 +65,7 @@ impl Error {
         match self.reason() {
             "ip_not_allowed" => "stop and alert a person: the token may not be used from this address",
             "scope_missing" => "stop and alert a person: the token lacks the scope, or the namespace is not its own",
+            _ if self.is_bare() => "stop and alert a person: something in front of the server refuses the call",
             _ => "stop and alert a person: the token may not do this",
         }
     }
@@ -75,5 +78,23 @@ impl Error {
             "uri_invalid" => "give a path that begins with a slash, or an http(s) URL; trying again does not help",
             _ => "correct the program or its settings as the message says; trying again does not help",
         }
+    }
+}
+
+/// Some failures to reach the server pass by themselves, others wait for a person.
+const fn about_the_way(kind: Option<ErrorKind>) -> &'static str {
+    match kind {
+        Some(ErrorKind::Tls) => {
+            "look at the certificate of the server and at the URL: SPINNERET_CA_FILE names the CA of an internal server; trying again \
+             seldom helps"
+        }
+        Some(ErrorKind::Dns) => "try again later; if it lasts, check the host in the URL and the resolver",
+        Some(ErrorKind::ProxyAuth) => {
+            "mend the user and password of the proxy on the way to the server; trying again does not help"
+        }
+        Some(ErrorKind::Timeout) => {
+            "try again later; if it lasts, check the load of the server, the network and the limits of time"
+        }
+        _ => "try again later; if it lasts, check that the server runs, the URL and the network",
     }
 }

@@ -244,6 +244,24 @@ fn every_error_says_what_to_do() {
         let advice = of(code, reason, 0).advice();
         assert!(advice.contains(word), "{code} {reason}: {advice}");
     }
+    for (kind, word) in [
+        (ErrorKind::Tls, "SPINNERET_CA_FILE"),
+        (ErrorKind::Dns, "host"),
+        (ErrorKind::ProxyAuth, "password of the proxy"),
+        (ErrorKind::Timeout, "limits of time"),
+        (ErrorKind::ConnRefused, "that the server runs"),
+    ] {
+        let advice = Error::transport(Procedure::Acquire, Fault { kind, ..fault() }).advice();
+        assert!(advice.contains(word), "{kind}: {advice}");
+    }
+    for (code, word) in [
+        (Code::Unauthenticated, "in front of the server"),
+        (Code::PermissionDenied, "in front of the server"),
+        (Code::Unknown, "something that answers for it"),
+    ] {
+        let details = Details { is_bare: true, ..Details::new(code, "", "HTTP 4xx") };
+        assert!(Error::of(details.clone()).advice().contains(word), "{details:?}");
+    }
     let all = ROWS.into_iter().map(|(status, code, reason, _)| of(code, reason, status)).chain(local()).chain([Error::of(bare)]);
     let said: HashSet<&str> = all.map(|error| error.advice()).collect();
     assert!(said.len() >= 24, "{}", said.len());

@@ -118,6 +118,8 @@ impl Lease {
     /// the certificates that browsers trust, compiled in, and has TLS set up, which the `reqwest` of this crate lacks
     /// otherwise. One for each lease, or for leases with the same proxy and identity: connections belong to both.
     ///
+    /// It waits for ever unless told otherwise: `timeout` should be less than the lease lasts.
+    ///
     /// # Errors
     /// As [`ProxyAssignment::to_reqwest`].
     pub fn http(&self) -> Result<reqwest::ClientBuilder> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Ways;
 use super::completing::Completing;
 use super::held::Lease;
-use super::life::{Life, whole_ms};
+use super::life::Life;
 use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::messages::{AcquireRequest, RenewRequest};
@@ -14,7 +14,16 @@ use crate::spinneret::procedure::{Procedure, Rpc as _};
 
 /// A lease that is not acquired yet; made by [`Client::lease`](crate::spinneret::Client::lease).
 ///
-/// It has no identity and no proxy, so it has no methods to read them:
+/// ```no_run
+/// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
+/// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web").uri("/search"))?.auto_renew();
+/// let lease = lease.acquire().await?;
+/// println!("{} until {:?}", lease.lease_id(), lease.expires_at());
+/// lease.report(200)?;
+/// lease.release().await?;
+/// # Ok(()) }
+/// ```
+/// It has no identity and no proxy yet, so it has no methods to read them:
 /// ```compile_fail,E0599
 /// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
 /// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web"))?;
@@ -27,16 +36,6 @@ use crate::spinneret::procedure::{Procedure, Rpc as _};
 /// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web"))?;
 /// let first = lease.acquire().await?;
 /// let second = lease.acquire().await?;
-/// # Ok(()) }
-/// ```
-/// What compiles:
-/// ```no_run
-/// # async fn example(client: dragline::spinneret::Client) -> dragline::spinneret::Result<()> {
-/// let lease = client.lease(dragline::spinneret::AcquireRequest::new("shop", "web").uri("/search"))?.auto_renew();
-/// let lease = lease.acquire().await?;
-/// println!("{} until {:?}", lease.lease_id(), lease.expires_at());
-/// lease.report(200)?;
-/// lease.release().await?;
 /// # Ok(()) }
 /// ```
 #[must_use = "nothing is asked for until it is acquired"]
@@ -101,12 +100,12 @@ impl NewLease {
     ///
     /// A lease the server takes away all the same is [lost](Lease::is_lost).
     pub const fn auto_renew(self) -> Self {
-        self.extend(Duration::ZERO)
+        self.auto_renew_by(Duration::ZERO)
     }
 
     /// Renews the lease by itself as [`Self::auto_renew`] does, by this much every time: at most 30 min, rounded up to
     /// milliseconds.
-    pub const fn extend(mut self, extend: Duration) -> Self {
+    pub const fn auto_renew_by(mut self, extend: Duration) -> Self {
         self.options.renewal = Renewal::Every(extend);
         self
     }
@@ -124,7 +123,7 @@ impl NewLease {
         let Self { ways, request, options } = self;
         if let Renewal::Every(extend) = options.renewal {
             // Found now and not at the first renewal.
-            RenewRequest { lease_id: "-".to_owned(), extend_ms: whole_ms(extend) }.validate()?;
+            RenewRequest::new("-", extend).validate()?;
         }
         let releaser = ways.releaser.clone();
         releaser.settle_in();

@@ -112,8 +112,8 @@ impl Releaser {
         });
     }
 
-    /// Waits until everything is given back, at most this long; answers how many leases are left. Rests are cut short
-    /// first. What is left is tried further, until the wire is closed.
+    /// Waits until everything is given back, at most this long and not outside of a runtime; answers how many leases are
+    /// left. Rests are cut short first. What is left is tried further, until the wire is closed.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit.min(FOR_EVER);
         self.settle_in();
@@ -123,7 +123,7 @@ impl Releaser {
             let mut settled = std::pin::pin!(self.shared.settled.notified());
             settled.as_mut().enable();
             let left = self.left();
-            if left == 0 || timeout_at(deadline, settled).await.is_err() {
+            if left == 0 || Handle::try_current().is_err() || timeout_at(deadline, settled).await.is_err() {
                 return left;
             }
         }
@@ -178,6 +178,10 @@ impl Shared {
     }
 
     fn say_if_stranded(&self) {
+        // Closing has said what it left behind.
+        if self.wire.is_closed() {
+            return;
+        }
         let mut state = self.lock();
         let left = state.errands.len();
         if state.is_working || left == 0 || std::mem::replace(&mut state.is_stranded, true) {

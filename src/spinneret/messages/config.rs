@@ -26,7 +26,7 @@ pub struct ConfigItem {
     /// Grows with every publication.
     #[serde(deserialize_with = "tolerant::integer")]
     pub version: i32,
-    /// The text, references to secrets resolved.
+    /// The text, references to secrets resolved. [`Self::json_as`] reads it.
     #[serde(deserialize_with = "tolerant::or_default")]
     pub content: String,
     /// When it was published; `None` for items the server makes itself.

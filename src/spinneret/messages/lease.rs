@@ -82,9 +82,9 @@ pub struct Credential {
     /// Query parameters by name.
     #[serde(deserialize_with = "tolerant::texts")]
     pub query: BTreeMap<String, String>,
-    /// Anything the site's type delivers as JSON.
+    /// Anything the identity's type delivers as JSON; [`Self::json_as`] reads it.
     pub json: Option<Value>,
-    /// Named values; empty when the type delivers none.
+    /// Named values; empty when the type delivers none. [`Self::values_as`] reads them.
     #[serde(deserialize_with = "tolerant::or_default")]
     pub values: Map<String, Value>,
 }

@@ -18,6 +18,7 @@ mod secret;
 mod tests;
 mod timestamp;
 pub(crate) mod tolerant;
+mod typed;
 
 use std::time::Duration;
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::messages::RejectedReport;
@@ -112,7 +114,7 @@ impl fmt::Debug for ReporterOptions {
 /// What a reporter has done since it was made.
 ///
 /// At every moment `submitted = sent + dropped + queued + in_flight`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ReporterStats {
     /// Reports taken.

@@ -219,6 +219,9 @@ impl Core {
     /// Waits for the task, for listeners that are being called and for what is still to be saved; what is left at the
     /// deadline is broken off. After [`Self::signal_stop`].
     pub(super) async fn ended(&self, deadline: Instant) {
+        if Handle::try_current().is_err() {
+            return;
+        }
         let mut signal = self.subscribe();
         let here = task::try_id();
         // A listener that stops its watcher cannot wait for its own end.

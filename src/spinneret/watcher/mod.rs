@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 pub use changes::Changes;
@@ -155,17 +156,19 @@ impl ConfigWatcher {
 
     /// Stops it: the poll is cancelled, everyone who waits is woken, no listener is called afterwards. Waits for a
     /// listener that is being called and for snapshots that are being written, 1 s unless told otherwise; a listener
-    /// that takes longer is broken off where it waits. Doing it again is harmless.
+    /// that takes longer is broken off where it waits. Outside of a tokio runtime it does not wait. Doing it again is
+    /// harmless.
     pub async fn stop(&self, limit: Option<Duration>) {
         let core = self.core();
         core.signal_stop();
         core.ended(Instant::now() + limit.unwrap_or(STOP_LIMIT)).await;
     }
 
-    /// The latest item. One that was deleted on the server stays: the server does not tell.
+    /// The latest item of a key or a pair. One that was deleted on the server stays: the server does not tell. `None` when
+    /// the key is not watched, or there is no such item yet.
     #[must_use]
-    pub fn get(&self, key: &ConfigKey) -> Option<ConfigItem> {
-        self.core().state().get(key).map(Arc::unwrap_or_clone)
+    pub fn get(&self, key: impl Into<ConfigKey>) -> Option<ConfigItem> {
+        self.core().state().get(&key.into()).map(Arc::unwrap_or_clone)
     }
 
     /// The latest items, in the order of the watched keys.
@@ -217,8 +220,8 @@ impl ConfigWatcher {
     }
 
     /// The first matching item that changes after this call, even if that is before the future is polled. `None` when
-    /// the time is up, when the watcher is stopped, and at once if it is stopped already. Dropping the future is
-    /// harmless; while it exists it counts as a clone of the watcher.
+    /// the time is up, when the watcher is stopped, and at once if it is stopped already, or if there is a limit and no
+    /// tokio runtime to keep it. Dropping the future is harmless; while it exists it counts as a clone of the watcher.
     ///
     /// An item that changes several times before anyone looks is given once, as it is then. See [`Self::changes`] to
     /// miss none between two calls.
@@ -231,6 +234,7 @@ impl ConfigWatcher {
         let mut changes = self.changes(filter);
         async move {
             match deadline {
+                Some(_) if Handle::try_current().is_err() => None,
                 Some(deadline) => tokio::time::timeout_at(deadline, changes.next()).await.ok().flatten(),
                 None => changes.next().await,
             }

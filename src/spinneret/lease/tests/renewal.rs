@@ -63,7 +63,7 @@ async fn a_lease_is_renewed_only_when_that_is_asked_for() {
 async fn a_lease_is_renewed_by_what_was_asked_for() {
     let rig = Rig::new();
     rig.next_lives(120, 0);
-    let lease = rig.lease().extend(secs(600)).acquire().await.unwrap();
+    let lease = rig.lease().auto_renew_by(secs(600)).acquire().await.unwrap();
     sleep(secs(95)).await;
     assert_eq!(rig.script.bodies(Procedure::Renew)[0]["extend_ms"], 600_000);
     drop(lease);

@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use futures_util::FutureExt as _;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -140,4 +141,25 @@ fn a_call_that_is_cut_off_with_its_runtime_is_said() {
     drop(runtime);
     assert_eq!(logs.warnings().len(), 1);
     assert!(logs.warnings()[0].contains("cut off"));
+}
+
+#[test]
+fn closing_outside_a_runtime_waits_for_nothing_and_leaves_no_promise_in_the_log() {
+    let (rig, logs) = (Rig::new(), Logs::capture());
+    rig.script.always(Procedure::Release, Step::Hang);
+    let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        drop(rig.acquire().await);
+        while rig.released().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    });
+    let watcher = rig.client.config_watcher(crate::spinneret::WatcherOptions::new(["g/a"]).without_snapshots()).unwrap();
+    let waiting = watcher.wait_for_change(crate::spinneret::ChangeFilter::any(), Some(ms(1)));
+    assert_eq!(waiting.now_or_never(), Some(None), "nobody keeps the time");
+    assert_eq!(watcher.stop(None).now_or_never(), Some(()));
+    assert_eq!(rig.client.close().now_or_never(), Some(()));
+    drop(runtime);
+    let warnings = logs.warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("the client is closed before"), "{warnings:?}");
 }

@@ -40,7 +40,7 @@ async fn b112_without_the_server_it_starts_from_disk_and_polls_with_the_versions
     let watcher = rig.make(keys(&["g/a", "g/b"]).on_change(heard.listener()), Some(dir.path())).unwrap();
     watcher.start().await.unwrap();
     assert!(watcher.is_from_snapshot() && watcher.is_loaded());
-    assert_eq!((heard.all(), watcher.get(&key("g/a")).unwrap().content), (vec!["g/a@4=A4".to_owned()], "A4".to_owned()));
+    assert_eq!((heard.all(), watcher.get(key("g/a")).unwrap().content), (vec!["g/a@4=A4".to_owned()], "A4".to_owned()));
     tokio::time::sleep(secs(4)).await;
     assert_eq!((rig.versions(0), watcher.is_from_snapshot()), (vec![4, 0], true));
     tokio::time::sleep(secs(2)).await;
@@ -90,7 +90,7 @@ async fn b190_an_item_that_becomes_secret_disappears_from_disk_and_comes_back_wh
     watcher.start().await.unwrap();
     assert_eq!(saved(dir.path(), "g/a").unwrap()["item"]["version"], 1);
     tokio::time::sleep(secs(11)).await;
-    assert_eq!((watcher.get(&key("g/a")).unwrap().version, saved(dir.path(), "g/a")), (2, None));
+    assert_eq!((watcher.get(key("g/a")).unwrap().version, saved(dir.path(), "g/a")), (2, None));
     tokio::time::sleep(secs(10)).await;
     let last = saved(dir.path(), "g/a").unwrap();
     assert_eq!((&last["encrypted"], &last["item"]["content"]), (&json!(false), &json!("plain again")));
@@ -166,7 +166,7 @@ async fn a_disk_that_hangs_delays_listeners_a_little_and_keeps_only_the_newest_v
     let began = std::time::Instant::now();
     watcher.stop(Some(ms(100))).await;
     assert!(began.elapsed() < secs(1), "{:?}", began.elapsed());
-    let newest = watcher.get(&key("g/a")).unwrap().version;
+    let newest = watcher.get(key("g/a")).unwrap().version;
     drop(release);
     watcher.stop(Some(secs(10))).await;
     assert_eq!(asked.all(), ["g/a@1=1".to_owned(), format!("g/a@{newest}={newest}"), format!("g/b@{newest}=")]);

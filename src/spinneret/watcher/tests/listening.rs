@@ -207,7 +207,7 @@ async fn listeners_that_use_the_watcher_do_not_block_it() {
     watcher.on_change(move |item| {
         let watcher = ConfigWatcher { handle: weak.upgrade().unwrap() };
         let id = watcher.on_change(|_| ());
-        assert_eq!(watcher.get(&key("g/a")).as_ref(), Some(item));
+        assert_eq!(watcher.get(key("g/a")).as_ref(), Some(item));
         watcher.remove(id);
         note.say(format!("{} {}", item.version, watcher.is_running()));
     });

@@ -20,8 +20,8 @@ async fn b109_the_start_loads_once_tells_the_initial_values_and_polls_with_their
     assert_eq!((&loads[0].body["items"], &loads[0].body["namespace"]), (&asked, &json!("prod")));
     assert_eq!(rig.versions(0), [7, 4, 0]);
     assert_eq!((&polls[0].body["timeout_ms"], &polls[0].body["namespace"]), (&json!(30_000), &json!("prod")));
-    assert_eq!(watcher.get(&key("g/a")).unwrap().content, "A");
-    assert_eq!(watcher.get(&key("h/c")), None);
+    assert_eq!(watcher.get(key("g/a")).unwrap().content, "A");
+    assert_eq!(watcher.get(key("h/c")), None);
     assert_eq!(watcher.items().iter().map(|item| item.version).collect::<Vec<_>>(), [7, 4]);
 }
 
@@ -73,7 +73,7 @@ async fn b113_a_refusal_for_good_is_returned_and_the_watcher_may_be_started_agai
     rig.load(&[item("g/a", 1, "A")]);
     watcher.start().await.unwrap();
     assert!(watcher.is_running());
-    assert_eq!(watcher.get(&key("g/a")).unwrap().version, 1);
+    assert_eq!(watcher.get(key("g/a")).unwrap().version, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +120,7 @@ async fn b119_starting_twice_changes_nothing_and_a_stopped_watcher_never_starts_
     for error in [watcher.start().await.unwrap_err(), watcher.start_in_background().unwrap_err()] {
         assert!(matches!(error, Error::FailedPrecondition(_)) && error.reason() == "watcher_stopped", "{error}");
     }
-    assert_eq!(watcher.get(&key("g/a")).unwrap().version, 1);
+    assert_eq!(watcher.get(key("g/a")).unwrap().version, 1);
 }
 
 #[tokio::test(start_paused = true)]

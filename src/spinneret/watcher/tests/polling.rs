@@ -138,7 +138,7 @@ async fn news_that_come_at_once_are_followed_at_once() {
     }
     let watcher = started(&rig, keys(&["g/a"])).await;
     tokio::time::sleep(ms(150)).await;
-    assert_eq!((watcher.get(&key("g/a")).unwrap().version, rig.polls().len()), (50, 51));
+    assert_eq!((watcher.get(key("g/a")).unwrap().version, rig.polls().len()), (50, 51));
     assert_eq!(rig.versions(50), [50]);
 }
 
