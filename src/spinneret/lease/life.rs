@@ -116,7 +116,7 @@ impl Life {
         if self.state().is_released() {
             return Err(Error::lease_released(self.id()));
         }
-        let request = RenewRequest { lease_id: self.id().to_owned(), extend_ms: whole_ms(extend) };
+        let request = RenewRequest::new(self.id(), extend);
         match self.ways.wire.call(&request).await {
             Ok(answer) => {
                 let mut expiry = self.expiry();
@@ -184,11 +184,6 @@ impl Life {
 /// Whether the lease has lived as long as it may.
 pub(super) fn is_at_its_limit(error: &Error) -> bool {
     error.reason() == "lease_lifetime_exceeded"
-}
-
-/// Milliseconds, rounded up: zero has a meaning of its own.
-pub(super) fn whole_ms(duration: Duration) -> i32 {
-    i32::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(i32::MAX)
 }
 
 fn before(granted: &AcquireResponse) -> Duration {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Ways;
 use super::completing::Completing;
 use super::held::Lease;
-use super::life::{Life, whole_ms};
+use super::life::Life;
 use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::messages::{AcquireRequest, RenewRequest};
@@ -124,7 +124,7 @@ impl NewLease {
         let Self { ways, request, options } = self;
         if let Renewal::Every(extend) = options.renewal {
             // Found now and not at the first renewal.
-            RenewRequest { lease_id: "-".to_owned(), extend_ms: whole_ms(extend) }.validate()?;
+            RenewRequest::new("-", extend).validate()?;
         }
         let releaser = ways.releaser.clone();
         releaser.settle_in();
