@@ -22,6 +22,7 @@ use crate::dice::Dice;
 use crate::spinneret::Result;
 use crate::spinneret::backoff::Backoff;
 use crate::spinneret::error::Error;
+use crate::spinneret::later::later;
 use crate::spinneret::messages::Report;
 use crate::spinneret::wire::Wire;
 
@@ -31,9 +32,6 @@ const AT_ONCE: usize = 16;
 /// Rests after failures (as the reporter's).
 const FIRST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-
-/// The longest limit that is told from no limit at all.
-const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The background task of a client. Clones share it.
 #[derive(Clone)]
@@ -115,7 +113,7 @@ impl Releaser {
     /// Waits until everything is given back, at most this long; answers how many leases are left. Rests are cut short
     /// first. What is left is tried further, until the wire is closed.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
-        let deadline = Instant::now() + limit.min(FOR_EVER);
+        let deadline = later(Instant::now(), limit);
         self.settle_in();
         self.shared.lock().errands.wake();
         self.shared.news.notify_one();

@@ -27,6 +27,7 @@ use self::lanes::Class;
 use self::shared::{Shared, State};
 use super::Result;
 use super::error::Error;
+use super::later::later;
 use super::lease::Releaser;
 use super::messages::Report;
 use super::wire::Wire;
@@ -263,7 +264,7 @@ impl Reporter {
                 starts += 1;
                 shared.man();
             }
-            let last = deadline.checked_add(GRACE).unwrap_or(deadline);
+            let last = later(deadline, GRACE);
             if now >= last {
                 return false;
             }

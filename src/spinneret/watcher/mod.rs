@@ -36,6 +36,7 @@ use self::options::{CacheSecrets, Snapshots};
 use self::saver::Saver;
 use super::Result;
 use super::error::Error;
+use super::later::later;
 use super::messages::{ConfigItem, ConfigKey};
 use super::snapshot::{SnapshotOptions, SnapshotStore};
 use super::wire::Wire;
@@ -159,7 +160,7 @@ impl ConfigWatcher {
     pub async fn stop(&self, limit: Option<Duration>) {
         let core = self.core();
         core.signal_stop();
-        core.ended(Instant::now() + limit.unwrap_or(STOP_LIMIT)).await;
+        core.ended(later(Instant::now(), limit.unwrap_or(STOP_LIMIT))).await;
     }
 
     /// The latest item. One that was deleted on the server stays: the server does not tell.

@@ -34,6 +34,7 @@ async fn b187_stopping_cancels_a_poll_that_hangs() {
     tokio::time::sleep(secs(600)).await;
     assert_eq!(rig.polls().len(), 1);
     watcher.stop(None).await;
+    watcher.stop(Some(Duration::MAX)).await;
 }
 
 #[tokio::test(start_paused = true)]
