@@ -136,10 +136,7 @@ impl Releaser {
         let given_up = state.errands.add(errand);
         let is_working = state.is_working;
         drop(state);
-        if let Some(errand) = given_up {
-            let lease_id = &*errand.lease_id;
-            warn!(target: "spinneret.lease", lease_id, "too many leases wait for their release: the oldest ends by itself");
-        }
+        say_given_up(given_up);
         if is_working {
             self.shared.news.notify_one();
         } else {
@@ -211,16 +208,22 @@ impl Shared {
         state.errands.settle(&errand);
         // A report that will never be taken cannot end its lease; while a call still can, it does.
         let is_refused = matches!(errand.what, What::Deliver(_)) && !error.is_retry_later();
-        if is_refused && !matches!(error, Error::ClientClosed(_)) {
-            state.errands.add(errand.instead());
-        }
+        let is_in_vain = matches!(error, Error::ClientClosed(_));
+        let given_up = if is_refused && !is_in_vain { state.errands.add(errand.instead()) } else { None };
         drop(state);
+        say_given_up(given_up);
         let lease_id = &*errand.lease_id;
         match errand.what {
             What::Release => warn!(target: "spinneret.lease", lease_id, %error, "release given up: the lease ends by itself"),
             What::Deliver(_) => warn!(target: "spinneret.lease", lease_id, %error, "the last report of a lease is lost"),
         }
     }
+}
+
+fn say_given_up(errand: Option<Errand>) {
+    let Some(errand) = errand else { return };
+    let lease_id = &*errand.lease_id;
+    warn!(target: "spinneret.lease", lease_id, "too many leases wait for their release: the oldest ends by itself");
 }
 
 /// The right to work; given up when the task ends, however it ends.
