@@ -172,6 +172,23 @@ async fn a_stop_waits_for_the_initial_values_that_are_being_told() {
     assert_eq!((heard.all().len(), rig.polls().len()), (2, 0));
 }
 
+#[test]
+fn a_stop_of_one_thread_waits_for_what_another_one_is_being_told() {
+    let rig = Rig::new();
+    rig.load(&[item("g/a", 1, "A")]);
+    let heard = Heard::default();
+    let watcher = rig.watcher(keys(&["g/a"]).on_change_async(sleeper(&heard, ms(300))));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| runtime.block_on(watcher.start()).unwrap());
+        while heard.all().is_empty() {
+            std::thread::yield_now();
+        }
+        runtime.block_on(watcher.stop(Some(secs(30))));
+        assert_eq!(heard.all(), ["begins", "ends"]);
+    });
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_listener_may_stop_its_watcher() {
     for changes_first in [false, true] {
