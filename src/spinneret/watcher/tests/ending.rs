@@ -109,7 +109,7 @@ async fn b187_closing_with_a_hanging_poll_takes_no_time() {
 
 #[tokio::test(start_paused = true)]
 async fn b120_a_poll_of_a_closed_client_ends_the_watcher_with_an_information() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[item("g/a", 1, "A")]);
     rig.poll(after(secs(5), items(&[])));
