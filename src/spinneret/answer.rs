@@ -1,6 +1,6 @@
 //! What an answer of the server means: a message, or an error with its code, its reason and the hint when to ask again.
 //!
-//! Never repeats what it cannot read, and nothing of a page that could be a secret.
+//! Never repeats what it cannot read, nothing of a page that could be a secret, and no text without end.
 
 mod page;
 #[cfg(test)]
@@ -22,6 +22,14 @@ use super::error::{Details, Error};
 use super::messages::tolerant::Object;
 use super::procedure::Rpc;
 use super::transport::Reply;
+
+/// The largest body in which a code and a message are looked for: what is no more than a few lines is never as long, and
+/// read as JSON it takes up to thirty times its size.
+const LARGEST_ERROR: usize = 1024 * 1024;
+
+/// The most characters that are kept of a word (a code, a reason) and of a message. An error is logged, and copied.
+const WORD: usize = 128;
+const MESSAGE: usize = 2048;
 
 /// The message of an answer, or its error.
 pub(crate) fn read<R: Rpc>(reply: &Reply, redactor: &Redactor) -> Result<R::Answer> {
@@ -52,11 +60,11 @@ fn failure(reply: &Reply, redactor: &Redactor) -> Error {
     let is_bare = connect.is_none();
     let (code, message) = connect.map_or_else(
         || (bare_code(reply.status), bare_message(reply, redactor)),
-        |(code, message)| (Code::of(&redactor.clean(&code)), redactor.clean(&message).into_owned()),
+        |(code, message)| (Code::of(&kept(&code, WORD, redactor)), kept(&message, MESSAGE, redactor)),
     );
     Error::of(Details {
         code,
-        reason: redactor.clean(header("spinneret-reason").unwrap_or_default()).into_owned(),
+        reason: kept(header("spinneret-reason").unwrap_or_default(), WORD, redactor),
         message,
         retry_after: header("spinneret-retry-after-ms").and_then(hint),
         http_status: reply.status,
@@ -66,8 +74,21 @@ fn failure(reply: &Reply, redactor: &Redactor) -> Error {
     })
 }
 
+/// What is kept of a text: its beginning, without the token.
+fn kept(text: &str, most: usize, redactor: &Redactor) -> String {
+    // Cut afterwards: half a token would not be known again.
+    let text = redactor.clean(text);
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
+    }
+}
+
 /// Code and message of an answer of the server's own handlers. Everything else comes from something in between.
 fn connect_body(body: &[u8]) -> Option<(String, String)> {
+    if body.len() > LARGEST_ERROR {
+        return None;
+    }
     let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let mut text = |name| match members.remove(name) {
         Some(Value::String(text)) => Some(text),

@@ -9,6 +9,7 @@ mod code;
 mod draft;
 mod error;
 mod error_kind;
+mod later;
 mod lease;
 mod merge;
 pub mod messages;

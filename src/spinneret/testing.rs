@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod logs;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,6 +15,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+pub(crate) use self::logs::Logs;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
 use super::transport::{Attempt, Fault, Phase, Reply, Transport};

@@ -305,6 +305,26 @@ fn the_servers_own_message_is_kept() {
 }
 
 #[test]
+fn an_error_keeps_no_text_without_end() {
+    let long = "é".repeat(100_000);
+    let body = json!({"code": long, "message": long}).to_string();
+    let error = refused(500, &[("spinneret-reason", &"r".repeat(50_000))], body);
+    assert_eq!(error.code().as_str(), format!("{}…", "é".repeat(128)));
+    assert_eq!(error.reason(), format!("{}…", "r".repeat(128)));
+    assert_eq!(error.message(), format!("{}…", "é".repeat(2048)));
+    let whole = refused(500, &[], json!({"code": "internal", "message": "é".repeat(2048)}).to_string());
+    assert_eq!(whole.message(), "é".repeat(2048));
+}
+
+#[test]
+fn a_body_larger_than_any_error_is_not_read_as_one() {
+    let zeros = |count: usize| format!(r#"{{"code":"aborted","x":[{}0]}}"#, "0,".repeat(count));
+    assert!(matches!(refused(503, &[], zeros(1000)), Error::Aborted(_)));
+    let error = refused(503, &[], zeros(600_000));
+    assert!(matches!(&error, Error::Unavailable(details) if details.is_bare), "{error}");
+}
+
+#[test]
 fn b189_missing_items_may_be_texts() {
     let objects = given::<BatchGetConfigRequest>(&json!({"missing": [{"group": "crawler", "key": "search.json"}]}));
     let texts = given::<BatchGetConfigRequest>(&json!({"missing": ["crawler/search.json"]}));

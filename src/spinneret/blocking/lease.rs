@@ -16,20 +16,12 @@ use crate::spinneret::{self, Error, Explicit, Parts, ReportDraft, Result};
 #[must_use = "nothing is asked for until it is acquired"]
 pub struct NewLease {
     lease: spinneret::NewLease,
-    on_release_error: OnReleaseError,
     background: Arc<Background>,
-}
-
-/// What a failed release at the end of a block does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OnReleaseError {
-    Log,
-    Raise,
 }
 
 impl NewLease {
     pub(super) const fn new(background: Arc<Background>, lease: spinneret::NewLease) -> Self {
-        Self { lease, on_release_error: OnReleaseError::Log, background }
+        Self { lease, background }
     }
 
     /// Makes the end of the lease wait until the reporter is empty, at most its `close_timeout`. A dropped lease never
@@ -41,7 +33,7 @@ impl NewLease {
 
     /// Makes [`Self::run`] fail when the block was fine and the lease could not be given back.
     pub fn raise_on_release_error(mut self) -> Self {
-        self.on_release_error = OnReleaseError::Raise;
+        self.lease = self.lease.raise_on_release_error();
         self
     }
 
@@ -87,14 +79,10 @@ impl NewLease {
     /// The error of [`Self::acquire`], before the block runs; the error of the block, whatever the release does; with
     /// [`Self::raise_on_release_error`] the error of the release after a block that was fine.
     pub fn run<T, E: From<Error>>(self, block: impl FnOnce(&Lease) -> Result<T, E>) -> Result<T, E> {
-        let on_release_error = self.on_release_error;
+        let on_release_error = self.lease.on_release_error();
         let lease = self.acquire()?;
         let result = block(&lease);
-        let released = lease.release();
-        match (result, released, on_release_error) {
-            (Ok(_), Err(error), OnReleaseError::Raise) => Err(error.into()),
-            (result, ..) => result,
-        }
+        on_release_error.outcome(result, lease.release())
     }
 }
 
@@ -107,9 +95,9 @@ impl fmt::Debug for NewLease {
 /// A lease: an identity, and a proxy, for as long as it is held.
 ///
 /// Every request made under it is [reported](Self::report); the last report gives the lease back, when it is released or
-/// dropped: at the end of its scope, on an early return, by a panic. Dropping never waits and may be done anywhere. See
-/// [`spinneret::Lease`](crate::spinneret::Lease). Shared as `Arc<Lease>` it serves several threads. The HTTP client is the
-/// caller's choice: [`Self::parts`] has everything for it as plain values.
+/// dropped: at the end of its scope, on an early return, by a panic. Dropping may be done anywhere, and waits only where it
+/// is the last handle of its client. See [`spinneret::Lease`](crate::spinneret::Lease). Shared as `Arc<Lease>` it serves
+/// several threads. The HTTP client is the caller's choice: [`Self::parts`] has everything for it as plain values.
 pub struct Lease {
     /// There until it is dropped.
     lease: Option<spinneret::Lease>,

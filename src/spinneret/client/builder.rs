@@ -120,7 +120,9 @@ impl ClientBuilder {
     }
 
     /// The most calls that are under way at one time, each of which has a connection for itself; 1 or more, default 512.
-    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them.
+    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them. From
+    /// 8 on, one place in eight (32 at most) is kept for calls that report, prolong and give back, so that they do not wait
+    /// behind those that acquire. For a moment more connections may be open, as a call takes the first that is free.
     #[must_use]
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = Some(connections);

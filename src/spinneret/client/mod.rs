@@ -133,8 +133,9 @@ impl Client {
 
     /// Ends everything, in this order: the watchers (1 s for all of them), the releases of dropped leases and the reports
     /// (`limit` for both together, and half a second more for a call under way), the leases whose reports were given up
-    /// (1 s), and then every call, also those under way. Closing twice is fine; a second closing waits for the first.
-    /// Outside of a tokio runtime it waits for nothing.
+    /// (1 s), and then every call, also those under way: a lease that is just being granted then ends by itself, at its
+    /// expiry. Closing twice is fine; a second closing waits for the first. Outside of a tokio runtime it waits for
+    /// nothing.
     ///
     /// Cancel safe: closing again goes on where it was left.
     pub async fn close_within(&self, limit: Duration) {

@@ -63,10 +63,20 @@ pub(super) enum Delivery {
 
 /// What a failed release at the end of a block does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum OnReleaseError {
+pub(in crate::spinneret) enum OnReleaseError {
     #[default]
     Log,
     Raise,
+}
+
+impl OnReleaseError {
+    /// What comes of a block and of the release behind it. An error of the block is never replaced.
+    pub(in crate::spinneret) fn outcome<T, E: From<Error>>(self, block: Result<T, E>, released: Result<()>) -> Result<T, E> {
+        match (block, released, self) {
+            (Ok(_), Err(error), Self::Raise) => Err(error.into()),
+            (block, ..) => block,
+        }
+    }
 }
 
 /// Whether a lease is renewed by itself.
@@ -166,11 +176,11 @@ impl NewLease {
         let on_release_error = self.options.on_release_error;
         let lease = self.acquire().await?;
         let result = block(&lease).await;
-        let released = lease.finish().await;
-        match (result, released, on_release_error) {
-            (Ok(_), Err(error), OnReleaseError::Raise) => Err(error.into()),
-            (result, ..) => result,
-        }
+        on_release_error.outcome(result, lease.finish().await)
+    }
+
+    pub(in crate::spinneret) const fn on_release_error(&self) -> OnReleaseError {
+        self.options.on_release_error
     }
 }
 

@@ -22,6 +22,7 @@ use crate::dice::Dice;
 use crate::spinneret::Result;
 use crate::spinneret::backoff::Backoff;
 use crate::spinneret::error::Error;
+use crate::spinneret::later::later;
 use crate::spinneret::messages::Report;
 use crate::spinneret::wire::Wire;
 
@@ -31,9 +32,6 @@ const AT_ONCE: usize = 16;
 /// Rests after failures (as the reporter's).
 const FIRST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(30);
-
-/// The longest limit that is told from no limit at all.
-const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The background task of a client. Clones share it.
 #[derive(Clone)]
@@ -115,7 +113,7 @@ impl Releaser {
     /// Waits until everything is given back, at most this long and not outside of a runtime; answers how many leases are
     /// left. Rests are cut short first. What is left is tried further, until the wire is closed.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
-        let deadline = Instant::now() + limit.min(FOR_EVER);
+        let deadline = later(Instant::now(), limit);
         self.settle_in();
         self.shared.lock().errands.wake();
         self.shared.news.notify_one();
@@ -138,10 +136,7 @@ impl Releaser {
         let given_up = state.errands.add(errand);
         let is_working = state.is_working;
         drop(state);
-        if let Some(errand) = given_up {
-            let lease_id = &*errand.lease_id;
-            warn!(target: "spinneret.lease", lease_id, "too many leases wait for their release: the oldest ends by itself");
-        }
+        say_given_up(given_up);
         if is_working {
             self.shared.news.notify_one();
         } else {
@@ -217,16 +212,22 @@ impl Shared {
         state.errands.settle(&errand);
         // A report that will never be taken cannot end its lease; while a call still can, it does.
         let is_refused = matches!(errand.what, What::Deliver(_)) && !error.is_retry_later();
-        if is_refused && !matches!(error, Error::ClientClosed(_)) {
-            state.errands.add(errand.instead());
-        }
+        let is_in_vain = matches!(error, Error::ClientClosed(_));
+        let given_up = if is_refused && !is_in_vain { state.errands.add(errand.instead()) } else { None };
         drop(state);
+        say_given_up(given_up);
         let lease_id = &*errand.lease_id;
         match errand.what {
             What::Release => warn!(target: "spinneret.lease", lease_id, %error, "release given up: the lease ends by itself"),
             What::Deliver(_) => warn!(target: "spinneret.lease", lease_id, %error, "the last report of a lease is lost"),
         }
     }
+}
+
+fn say_given_up(errand: Option<Errand>) {
+    let Some(errand) = errand else { return };
+    let lease_id = &*errand.lease_id;
+    warn!(target: "spinneret.lease", lease_id, "too many leases wait for their release: the oldest ends by itself");
 }
 
 /// The right to work; given up when the task ends, however it ends.

@@ -42,7 +42,9 @@ pub(super) async fn keep(life: Arc<Life>, extend: Duration) {
             Err(Error::ClientClosed(_) | Error::LeaseReleased(_)) => return,
             Err(error) if error.is_retry_later() && Instant::now() < ends => {
                 let hint = error.retry_after().unwrap_or_default().min(LONGEST_REST);
-                let wait = backoff.wait(failures).max(hint).max(SHORTEST);
+                // The last try is made at the end: who works under a lost lease should know at once.
+                let left = ends.saturating_duration_since(Instant::now());
+                let wait = backoff.wait(failures).max(hint).min(left).max(SHORTEST);
                 failures += 1;
                 debug!(target: "spinneret.lease", lease_id = life.id(), %error, ?wait, "renewal failed and is tried again");
                 sleep(wait).await;
@@ -54,8 +56,12 @@ pub(super) async fn keep(life: Arc<Life>, extend: Duration) {
                     warn!(target: "spinneret.lease", lease_id = life.id(), %error, "lease cannot be renewed");
                 }
                 sleep_until(ends).await;
-                life.lose(&error);
-                return;
+                // By hand it may have been prolonged all the same.
+                if life.ends().is_none_or(|ends| ends <= Instant::now()) {
+                    life.lose(&error);
+                    return;
+                }
+                failures = 0;
             }
         }
     }

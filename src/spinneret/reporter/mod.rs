@@ -27,6 +27,7 @@ use self::lanes::Class;
 use self::shared::{Shared, State};
 use super::Result;
 use super::error::Error;
+use super::later::later;
 use super::lease::Releaser;
 use super::messages::Report;
 use super::wire::Wire;
@@ -122,7 +123,8 @@ impl Reporter {
 
     /// Queues a report that must not be dropped for want of room: waits until there is some, and then keeps it.
     ///
-    /// Callers get room in the order in which they came. A caller that stops waiting takes its report with it. Inside
+    /// Callers get room in the order in which they came; while others submit more than can be sent, without a break, there is
+    /// none. A caller that stops waiting takes its report with it. Inside
     /// [`ReporterOptions::on_rejected`] it does not wait but does what [`Self::submit`] does. Needs a tokio runtime.
     ///
     /// # Errors
@@ -263,7 +265,7 @@ impl Reporter {
                 starts += 1;
                 shared.man();
             }
-            let last = deadline.checked_add(GRACE).unwrap_or(deadline);
+            let last = later(deadline, GRACE);
             if now >= last {
                 return false;
             }

@@ -14,14 +14,13 @@ use super::verdict::Verdict;
 use super::weight;
 use crate::dice::Dice;
 use crate::spinneret::backoff::Backoff;
+use crate::spinneret::later::later;
 use crate::spinneret::messages::{Report, ReportRequest, ReportResponse};
 
 /// The longest hint of the server that is followed (wire contract, section 12).
 const LONGEST_HINT: Duration = Duration::from_secs(30);
 /// How long the server knows a report again (wire contract, section 24).
 const DEDUP_WINDOW: Duration = Duration::from_secs(60 * 60);
-/// Stands for a time that never comes; a sum of times must not overflow.
-const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
 /// The reports of a reporter and everything known about them.
 #[derive(Debug)]
@@ -375,10 +374,6 @@ impl Queue {
         self.is_watched = false;
         self.effects.wakes_worker = true;
     }
-}
-
-fn later(time: Instant, by: Duration) -> Instant {
-    time.checked_add(by).unwrap_or_else(|| time + FAR)
 }
 
 fn count_of(reports: usize) -> u64 {

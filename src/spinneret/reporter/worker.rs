@@ -30,10 +30,12 @@ impl Guard {
         Self { shared, generation, batch: None, has_started: false, has_ended: false }
     }
 
-    fn delivered(&mut self, answer: &ReportResponse) {
+    fn delivered(&mut self, mut answer: ReportResponse) {
         let Some(batch) = self.batch.take() else { return };
+        // The server cannot reject more than it was sent.
+        answer.rejected.truncate(batch.request.reports.len());
         let callback = self.shared.with(|state| {
-            state.queue.delivered(&batch, answer);
+            state.queue.delivered(&batch, &answer);
             state.crew.on_rejected()
         });
         drop(batch);
@@ -82,7 +84,7 @@ pub(super) async fn run(mut guard: Guard) {
                 let request = &guard.batch.insert(batch).request;
                 // A call that panics would do so again: its batch is not worth the reports behind it.
                 match AssertUnwindSafe(guard.shared.wire.call_once(request)).catch_unwind().await {
-                    Ok(Ok(answer)) => guard.delivered(&answer),
+                    Ok(Ok(answer)) => guard.delivered(answer),
                     Ok(Err(error)) => guard.failed(judge(&error), &error),
                     Err(_) => guard.failed(Verdict::GiveUp { can_release: true }, &"the call panicked"),
                 }

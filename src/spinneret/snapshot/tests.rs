@@ -5,9 +5,8 @@ mod interop;
 mod secrets;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use secrecy::SecretString;
@@ -16,6 +15,7 @@ use tempfile::TempDir;
 
 use super::store::{Saved, TreatAsSecret};
 use super::{SnapshotOptions, SnapshotStore};
+use crate::spinneret::testing::Logs;
 use crate::spinneret::{ConfigItem, ConfigKey};
 
 const TOKEN: &str = "spn_c4n4ry_token";
@@ -121,25 +121,10 @@ fn named(group: &str, key: &str) -> ConfigKey {
 
 /// What it gives, and what was logged meanwhile. Nothing that is secret ever is.
 fn logged<R>(run: impl FnOnce() -> R) -> (R, String) {
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    let lines: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let writer = lines.clone();
-    let subscriber =
-        tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || Lines(writer.clone())).finish();
-    // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let result = tracing::subscriber::with_default(subscriber, run);
-    let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
+    let logs = Logs::of_target("spinneret.config");
+    let result = run();
+    let lines: Vec<String> = logs.all().into_iter().filter(|line| !line.starts_with("DEBUG")).collect();
+    let text = lines.join("\n");
     assert!(!text.contains("c4n4ry"), "{text}");
     (result, text)
 }

@@ -16,16 +16,18 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderN
 use http::{HeaderMap, Method};
 use reqwest::{Body, Request, Response, redirect, retry};
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
 use url::Url;
 
 use super::fault::About;
 use super::gzip::{self, LARGEST};
 use super::proxy::Via;
-use super::upload::{Limits, Progress, Upload, later};
+use super::slots::Slots;
+use super::upload::{Limits, Progress, Upload};
 use super::{Attempt, Fault, Reply, Transport};
 use crate::roots::{RootsError, client_config, roots};
+use crate::spinneret::later::later;
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::retry::Timeouts;
 
@@ -74,7 +76,7 @@ pub(crate) struct HttpTransport {
     /// None after the end.
     http: RwLock<Option<reqwest::Client>>,
     /// One for each call that may be under way.
-    slots: Semaphore,
+    slots: Slots,
     urls: Vec<Url>,
     headers: HeaderMap,
     about: About,
@@ -98,7 +100,7 @@ impl HttpTransport {
         let about = About { authority: base.authority().to_owned(), proxy: via.map(Via::shown), timeouts };
         Self {
             http: RwLock::new(Some(http)),
-            slots: Semaphore::new(connections),
+            slots: Slots::new(connections),
             urls: Procedure::ALL.iter().map(|procedure| url(base, *procedure)).collect(),
             headers: headers(salutation),
             about,
@@ -106,9 +108,9 @@ impl HttpTransport {
     }
 
     async fn exchange(&self, attempt: Attempt) -> Result<Reply, Fault> {
-        let _slot = match self.slots.try_acquire() {
-            Ok(slot) => slot,
-            Err(_) => self.slot().await?,
+        let _slot = match self.slots.try_take(attempt.procedure) {
+            Some(slot) => slot,
+            None => self.slot(attempt.procedure).await?,
         };
         let http = self.http.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (Some(http), Some(url)) = (http, self.urls.get(attempt.procedure as usize)) else {
@@ -134,13 +136,10 @@ impl HttpTransport {
         Ok(Reply { status: status.as_u16(), headers, body })
     }
 
-    /// Waits for another call to end. Those that wait are served in their order.
-    async fn slot(&self) -> Result<SemaphorePermit<'_>, Fault> {
-        match timeout(self.about.timeouts.pool, self.slots.acquire()).await {
-            Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) => Err(self.about.useless("the connections are closed")),
-            Err(_) => Err(self.about.crowded()),
-        }
+    /// Waits for another call to end.
+    async fn slot(&self, procedure: Procedure) -> Result<SemaphorePermit<'_>, Fault> {
+        let slot = timeout(self.about.timeouts.pool, self.slots.take(procedure)).await;
+        slot.ok().flatten().ok_or_else(|| self.about.crowded())
     }
 
     const fn limits(&self, read: Duration) -> Limits {
@@ -235,6 +234,9 @@ fn http(line: &Line) -> Result<reqwest::Client, LineError> {
         .no_zstd()
         .connect_timeout(line.timeouts.connect)
         .pool_idle_timeout(KEPT)
+        // A call takes the first connection that is free, and leaves the one it had begun to make to others: after a stall
+        // there would be more of those than there can be calls.
+        .pool_max_idle_per_host(line.connections)
         .tcp_nodelay(true)
         .no_proxy();
     let builder = match &line.via {

@@ -8,6 +8,7 @@ mod http;
 #[cfg(test)]
 pub(crate) mod loopback;
 mod proxy;
+mod slots;
 mod upload;
 
 use std::error::Error as StdError;

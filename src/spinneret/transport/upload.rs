@@ -13,10 +13,10 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
+use crate::spinneret::later::later;
+
 /// Bytes handed to the connection at once.
 const PIECE: usize = 64 * 1024;
-/// Stands for never.
-const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How far a body is.
 #[derive(Debug, Clone, Default)]
@@ -135,10 +135,6 @@ impl Body for Upload {
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.rest.len() as u64)
     }
-}
-
-pub(super) fn later(at: Instant, wait: Duration) -> Instant {
-    at.checked_add(wait).unwrap_or_else(|| at + FAR)
 }
 
 #[cfg(test)]

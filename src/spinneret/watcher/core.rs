@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -42,8 +43,8 @@ pub(super) struct Core {
     pub(super) starting: tokio::sync::Mutex<()>,
     signal: watch::Sender<Signal>,
     task: Mutex<Option<AbortHandle>>,
-    /// The task that calls listeners, if one does; the inner `None` is one outside of tokio's tasks.
-    teller: Mutex<Option<Option<task::Id>>>,
+    /// Who calls listeners, if somebody does.
+    teller: Mutex<Option<Caller>>,
 }
 
 /// What wakes everyone who waits for something of a watcher.
@@ -61,6 +62,19 @@ pub(super) enum Phase {
     Idle,
     Running,
     Stopped,
+}
+
+/// Who runs a piece of code: a task, which may change its thread, or a thread that blocks on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    Task(task::Id),
+    Thread(ThreadId),
+}
+
+impl Caller {
+    fn here() -> Self {
+        task::try_id().map_or_else(|| Self::Thread(thread::current().id()), Self::Task)
+    }
 }
 
 impl Core {
@@ -223,7 +237,7 @@ impl Core {
             return;
         }
         let mut signal = self.subscribe();
-        let here = task::try_id();
+        let here = Caller::here();
         // A listener that stops its watcher cannot wait for its own end.
         let is_listener = *self.teller() == Some(here);
         let task = self.task().clone();
@@ -251,7 +265,7 @@ impl Core {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn teller(&self) -> MutexGuard<'_, Option<Option<task::Id>>> {
+    fn teller(&self) -> MutexGuard<'_, Option<Caller>> {
         self.teller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -283,7 +297,7 @@ struct Telling<'a>(&'a Core);
 
 impl<'a> Telling<'a> {
     fn new(core: &'a Core) -> Self {
-        *core.teller() = Some(task::try_id());
+        *core.teller() = Some(Caller::here());
         core.signal.send_modify(|signal| signal.is_telling = true);
         Self(core)
     }

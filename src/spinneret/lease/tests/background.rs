@@ -29,7 +29,7 @@ async fn a_dropped_lease_is_given_back_by_a_call_or_by_its_last_report() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_release_is_tried_again_until_it_succeeds() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     for _ in 0..3 {
         rig.script.next(Procedure::Release, internal());
     }
@@ -56,7 +56,7 @@ async fn a_failed_release_waits_for_the_hint() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_is_given_up_at_the_end_of_its_lease() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.always(Procedure::Release, internal());
     let started = Instant::now();
     drop(rig.acquire().await);
@@ -74,7 +74,7 @@ async fn a_release_is_given_up_at_the_end_of_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_that_cannot_succeed_is_made_once() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.next(Procedure::Release, refuse(403, "permission_denied", "scope_missing"));
     drop(rig.acquire().await);
     rig.settle().await;
@@ -165,7 +165,7 @@ async fn a_report_is_delivered_when_the_reporter_is_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_whose_last_report_is_refused_is_released_by_a_call() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let lease = rig.acquire().await;
     lease.report(200).unwrap();
     rig.client.reporter().close(None).await;
@@ -224,7 +224,7 @@ async fn leases_of_a_batch_are_guards_of_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_a_batch_without_an_id_does_not_cost_the_others() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let granted = serde_json::from_value(json!([grant("lse_a"), {}, grant("lse_b")])).unwrap();
     drop(guards(rig.client.ways(), granted, "/").unwrap());
     rig.settle().await;
@@ -234,7 +234,7 @@ async fn a_lease_of_a_batch_without_an_id_does_not_cost_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_last_report_that_a_closed_client_cannot_send_is_lost_with_one_warning() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let lease = rig.acquire().await;
     lease.report(200).unwrap();
     rig.client.reporter().close(None).await;
@@ -259,7 +259,7 @@ impl Transport for Fragile {
 
 #[tokio::test(start_paused = true)]
 async fn b073_an_unexpected_failure_is_logged_and_swallowed() {
-    let logs = Logs::capture();
+    let logs = Logs::of_target("spinneret.lease");
     let client = Client::builder().build_over(Arc::new(Fragile(Script::new()))).unwrap();
     let lease = async || client.lease(AcquireRequest::new("shop", "web").uri("/")).unwrap().acquire().await.unwrap();
     lease().await.release().await.unwrap();
@@ -269,7 +269,7 @@ async fn b073_an_unexpected_failure_is_logged_and_swallowed() {
     client.reporter().close(Some(Duration::ZERO)).await;
     reported.release().await.unwrap();
     assert_eq!(client.ways().releaser.drain(secs(1)).await, 0);
-    assert_eq!(logs.at(Level::ERROR).len(), 3);
+    assert_eq!(logs.at("ERROR").len(), 3);
     assert!(logs.warnings().is_empty());
 }
 

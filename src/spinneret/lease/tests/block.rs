@@ -122,19 +122,19 @@ async fn b066_a_lease_that_is_gone_already_is_no_error() {
         (404, "not_found", "lease_unknown"),
     ];
     for (status, code, reason) in gone {
-        let (rig, logs) = (Rig::new(), Logs::capture());
+        let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
         rig.script.always(Procedure::Release, refuse(status, code, reason));
         rig.lease().raise_on_release_error().run(async |_| Ok::<_, Error>(())).await.unwrap();
         rig.acquire().await.release().await.unwrap();
         assert_eq!(rig.calls(Procedure::Release), 2);
-        assert_eq!(logs.at(Level::DEBUG).iter().filter(|line| line.contains(reason)).count(), 2);
+        assert_eq!(logs.at("DEBUG").iter().filter(|line| line.contains(reason)).count(), 2);
         assert!(logs.warnings().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn b067_a_failed_release_is_raised_by_the_option_alone() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.always(Procedure::Release, unavailable());
     rig.lease().run(async |_| Ok::<_, Error>(())).await.unwrap();
     assert_eq!(logs.warnings().len(), 1);
@@ -204,7 +204,7 @@ async fn a_grant_without_an_id_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn b074_waiting_for_reports_ends_with_a_warning_when_the_server_is_dead() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.always(Procedure::Report, Step::Hang);
     let started = Instant::now();
     rig.lease().flush_on_exit().run(async |lease| lease.report(200)).await.unwrap();
@@ -214,7 +214,7 @@ async fn b074_waiting_for_reports_ends_with_a_warning_when_the_server_is_dead() 
 
 #[tokio::test(start_paused = true)]
 async fn waiting_for_reports_ends_when_they_have_arrived() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.lease().flush_on_exit().run(async |lease| lease.report(200)).await.unwrap();
     assert_eq!(rig.script.reports().len(), 1, "without any flush of the test");
     assert!(logs.warnings().is_empty());

@@ -8,19 +8,13 @@ mod renewal;
 mod reports;
 mod runtimes;
 
-use std::fmt::Write as _;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::Value;
-use tracing::subscriber::{DefaultGuard, set_default};
-use tracing::{Event, Level, Subscriber};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use super::*;
 use crate::spinneret::messages::Report;
-use crate::spinneret::testing::{Script, Step};
+use crate::spinneret::testing::{Logs, Script, Step};
 use crate::spinneret::{Client, ReportDraft};
 
 /// A client and the server it talks to.
@@ -92,44 +86,4 @@ fn ms(ms: u64) -> Duration {
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
-}
-
-/// The lines about leases that were logged on this thread.
-struct Logs {
-    lines: Arc<Mutex<Vec<(Level, String)>>>,
-    _installed: DefaultGuard,
-    /// With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
-    _second: tracing::Dispatch,
-}
-
-impl Logs {
-    fn capture() -> Self {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let second = tracing::Dispatch::new(tracing_subscriber::registry());
-        let installed = set_default(tracing_subscriber::registry().with(Keep(Arc::clone(&lines))));
-        Self { lines, _installed: installed, _second: second }
-    }
-
-    fn at(&self, level: Level) -> Vec<String> {
-        let lines = self.lines.lock().unwrap();
-        lines.iter().filter(|(of, _)| *of == level).map(|(_, line)| line.clone()).collect()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.at(Level::WARN)
-    }
-}
-
-struct Keep(Arc<Mutex<Vec<(Level, String)>>>);
-
-impl<S: Subscriber> Layer<S> for Keep {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if event.metadata().target() == "spinneret.lease" {
-            let mut line = String::new();
-            event.record(&mut |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
-                write!(line, "{field}={value:?} ").unwrap();
-            });
-            self.0.lock().unwrap().push((*event.metadata().level(), line));
-        }
-    }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn b065_a_lease_is_released_once() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.always(Procedure::Release, Step::Answer(serde_json::json!({"released": false})));
     let lease = rig.acquire().await;
     lease.release().await.unwrap();
@@ -15,7 +15,7 @@ async fn b065_a_lease_is_released_once() {
     drop(lease);
     rig.settle().await;
     assert_eq!(rig.released(), ["lse_1"]);
-    assert_eq!(logs.at(Level::DEBUG).len(), 1);
+    assert_eq!(logs.at("DEBUG").len(), 1);
     assert!(logs.warnings().is_empty());
 }
 
@@ -48,7 +48,7 @@ async fn b071_a_renewal_moves_the_expiry_if_the_server_tells_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_finds_the_lease_gone_loses_it() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let lease = Arc::new(rig.acquire().await);
     let waiting = tokio::spawn({
         let lease = Arc::clone(&lease);

@@ -107,7 +107,7 @@ async fn a_server_that_never_moves_the_end_is_not_asked_more_than_once_a_second(
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_gone_is_lost() {
-    let (rig, logs, started) = (Rig::new(), Logs::capture(), Instant::now());
+    let (rig, logs, started) = (Rig::new(), Logs::of_target("spinneret.lease"), Instant::now());
     rig.next_lives(120, 0);
     rig.script.always(Procedure::Renew, refuse(404, "not_found", "lease_unknown"));
     let lease = rig.lease().auto_renew().acquire().await.unwrap();
@@ -125,7 +125,7 @@ async fn a_lease_that_is_gone_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_at_the_end_of_its_lifetime_is_lost_at_its_expiry() {
-    let (rig, logs, started) = (Rig::new(), Logs::capture(), Instant::now());
+    let (rig, logs, started) = (Rig::new(), Logs::of_target("spinneret.lease"), Instant::now());
     rig.next_lives(120, 0);
     rig.script.always(Procedure::Renew, refuse(400, "failed_precondition", "lease_lifetime_exceeded"));
     let lease = rig.lease().auto_renew().acquire().await.unwrap();
@@ -149,12 +149,27 @@ async fn a_failed_renewal_is_tried_again_until_the_end() {
     lease.lost().await;
     let times = rig.renewals(started);
     assert!(times[3] == 690 && times.windows(2).all(|pair| pair[1] > pair[0]), "{times:?}");
-    assert!((720..752).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+    assert!((720..=722).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_prolonged_by_hand_is_not_lost() {
+    let (rig, started) = (Rig::new(), Instant::now());
+    let at = rig.next_lives(120, 0);
+    rig.script.next(Procedure::Renew, refuse(403, "permission_denied", "scope_missing")).next(Procedure::Renew, until(at, 60));
+    let lease = rig.lease().auto_renew().acquire().await.unwrap();
+    sleep(secs(100)).await;
+    lease.renew(secs(80)).await.unwrap();
+    sleep(secs(30)).await;
+    assert!(!lease.is_lost());
+    rig.script.always(Procedure::Renew, refuse(403, "permission_denied", "scope_missing"));
+    lease.lost().await;
+    assert!((180..=181).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn closing_the_client_ends_renewals_quietly() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.next_lives(120, 0);
     let lease = rig.lease().auto_renew().acquire().await.unwrap();
     rig.close_wire();
@@ -164,7 +179,7 @@ async fn closing_the_client_ends_renewals_quietly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_without_an_expiry_is_not_renewed_and_that_is_said() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let mut granted = grant("lse_1");
     granted["lease"]["expires_at"] = Value::Null;
     rig.script.next(Procedure::Acquire, Step::Answer(granted));

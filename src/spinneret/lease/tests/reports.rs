@@ -1,5 +1,6 @@
 //! Reports of a lease, and the reporter closing in between.
 
+use std::sync::Mutex;
 use std::thread;
 
 use super::*;
@@ -25,7 +26,7 @@ async fn b072_a_closed_reporter_refuses_and_the_report_held_back_arrives() {
 
 #[tokio::test(start_paused = true)]
 async fn b073_a_failed_delivery_is_a_warning() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let lease = rig.lease().raise_on_release_error().acquire().await.unwrap();
     lease.report(200).unwrap();
     rig.client.reporter().close(None).await;
@@ -37,7 +38,7 @@ async fn b073_a_failed_delivery_is_a_warning() {
 
 #[tokio::test(start_paused = true)]
 async fn b073_a_rejected_delivery_is_a_warning() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let lease = rig.acquire().await;
     let id = lease.report(200).unwrap().report_id;
     rig.client.reporter().close(None).await;

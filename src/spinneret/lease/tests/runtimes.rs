@@ -25,7 +25,7 @@ fn runtime() -> Runtime {
 
 #[test]
 fn a_lease_dropped_on_a_plain_thread_is_given_back() {
-    let (rig, runtime, logs) = (Rig::new(), runtime(), Logs::capture());
+    let (rig, runtime, logs) = (Rig::new(), runtime(), Logs::of_target("spinneret.lease"));
     let (quiet, reported) = runtime.block_on(async { (rig.acquire().await, rig.acquire().await) });
     reported.report(200).unwrap();
     thread::spawn(move || drop((quiet, reported))).join().unwrap();
@@ -37,7 +37,7 @@ fn a_lease_dropped_on_a_plain_thread_is_given_back() {
 
 #[test]
 fn what_is_dropped_after_its_runtime_waits_for_the_next_one() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let first = runtime();
     let leases: Vec<Lease> = first.block_on(async { vec![rig.acquire().await, rig.acquire().await] });
     drop(first);
@@ -57,7 +57,7 @@ fn what_is_dropped_after_its_runtime_waits_for_the_next_one() {
 
 #[test]
 fn a_lease_is_given_back_from_where_it_is_dropped_when_its_own_runtime_is_gone() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let first = runtime();
     let lease = first.block_on(rig.acquire());
     drop(first);
@@ -72,7 +72,7 @@ fn a_lease_is_given_back_from_where_it_is_dropped_when_its_own_runtime_is_gone()
 
 #[test]
 fn a_release_that_was_under_way_when_its_runtime_ended_is_made_again() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.next(Procedure::Release, Step::Hang);
     let first = Builder::new_current_thread().enable_time().build().unwrap();
     first.block_on(async {
@@ -89,7 +89,7 @@ fn a_release_that_was_under_way_when_its_runtime_ended_is_made_again() {
 
 #[test]
 fn without_any_runtime_a_release_is_kept_and_that_is_said_once() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     let releaser = rig.client.ways().releaser.clone();
     for n in 0..5 {
         releaser.release(format!("lse_{n}"));
@@ -133,7 +133,7 @@ fn threads_that_add_while_the_task_comes_and_goes_have_every_lease_given_back_on
 
 #[test]
 fn a_call_that_is_cut_off_with_its_runtime_is_said() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.next(Procedure::Acquire, Step::Hang);
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async { assert!(tokio::time::timeout(ms(10), rig.lease().acquire()).await.is_err()) });

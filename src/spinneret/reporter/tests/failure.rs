@@ -300,6 +300,22 @@ async fn a_closed_client_gets_no_further_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_rejects_more_than_it_was_sent_is_believed_for_as_many() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&told);
+    let bench = Bench::new(|options| {
+        options.on_rejected = Some(Arc::new(move |_: &RejectedReport| {
+            count.fetch_add(1, Ordering::SeqCst);
+        }));
+    });
+    let rejected = vec![json!({"report_id": "r1", "reason": "invalid_argument", "message": ""}); 1_000];
+    bench.script.next(Procedure::Report, Step::Answer(json!({"rejected": rejected})));
+    bench.submit(1..=2);
+    assert!(bench.reporter.flush(None).await);
+    assert_eq!((bench.reporter.stats().rejected, told.load(Ordering::SeqCst)), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_lease_of_a_rejected_report_is_given_back_unless_it_is_gone() {
     let bench = Bench::new(|_| {});
     let rejected = |n: usize, reason: &str| json!({"report_id": format!("r{n}"), "reason": reason, "message": "no"});

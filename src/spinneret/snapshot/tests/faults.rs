@@ -1,5 +1,7 @@
 //! A disk that is not as it should be.
 
+use std::io;
+
 use super::*;
 use crate::spinneret::snapshot::disk::MAX_BYTES;
 

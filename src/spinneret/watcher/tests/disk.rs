@@ -29,7 +29,7 @@ async fn through(dir: &Path, options: WatcherOptions, loaded: &[Value], polls: &
 
 #[tokio::test(start_paused = true)]
 async fn b112_without_the_server_it_starts_from_disk_and_polls_with_the_versions_of_the_disk() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let dir = tempfile::tempdir().unwrap();
     through(dir.path(), keys(&["g/a", "g/b"]), &[item("g/a", 3, "A")], &[item("g/a", 4, "A4")]).await;
 
@@ -47,7 +47,7 @@ async fn b112_without_the_server_it_starts_from_disk_and_polls_with_the_versions
     assert!(!watcher.is_from_snapshot());
     tokio::time::sleep(secs(5)).await;
     assert_eq!(heard.all(), ["g/a@4=A4", "g/b@1=B"]);
-    assert_eq!(logs.of("WARN").len(), 1, "{:?}", logs.all());
+    assert_eq!(logs.at("WARN").len(), 1, "{:?}", logs.all());
 }
 
 #[tokio::test(start_paused = true)]

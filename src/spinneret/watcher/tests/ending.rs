@@ -34,6 +34,7 @@ async fn b187_stopping_cancels_a_poll_that_hangs() {
     tokio::time::sleep(secs(600)).await;
     assert_eq!(rig.polls().len(), 1);
     watcher.stop(None).await;
+    watcher.stop(Some(Duration::MAX)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +109,7 @@ async fn b187_closing_with_a_hanging_poll_takes_no_time() {
 
 #[tokio::test(start_paused = true)]
 async fn b120_a_poll_of_a_closed_client_ends_the_watcher_with_an_information() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[item("g/a", 1, "A")]);
     rig.poll(after(secs(5), items(&[])));
@@ -169,6 +170,23 @@ async fn a_stop_waits_for_the_initial_values_that_are_being_told() {
     start.await.unwrap().unwrap();
     tokio::time::sleep(secs(5)).await;
     assert_eq!((heard.all().len(), rig.polls().len()), (2, 0));
+}
+
+#[test]
+fn a_stop_of_one_thread_waits_for_what_another_one_is_being_told() {
+    let rig = Rig::new();
+    rig.load(&[item("g/a", 1, "A")]);
+    let heard = Heard::default();
+    let watcher = rig.watcher(keys(&["g/a"]).on_change_async(sleeper(&heard, ms(300))));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| runtime.block_on(watcher.start()).unwrap());
+        while heard.all().is_empty() {
+            std::thread::yield_now();
+        }
+        runtime.block_on(watcher.stop(Some(secs(30))));
+        assert_eq!(heard.all(), ["begins", "ends"]);
+    });
 }
 
 #[tokio::test(start_paused = true)]

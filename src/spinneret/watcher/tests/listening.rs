@@ -120,7 +120,7 @@ async fn b111_what_is_known_already_is_told_to_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn b117_a_listener_that_panics_is_logged_and_the_others_are_still_called() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[item("g/a", 1, "A")]);
     rig.poll(after(secs(1), items(&[item("g/a", 2, "B")])));
@@ -132,7 +132,7 @@ async fn b117_a_listener_that_panics_is_logged_and_the_others_are_still_called()
     watcher.start().await.unwrap();
     tokio::time::sleep(secs(2)).await;
     assert_eq!(heard.all(), ["g/a@1=A", "g/a@2=B"]);
-    let errors = logs.of("ERROR spinneret.config:");
+    let errors = logs.at("ERROR");
     assert_eq!(errors.len(), 6, "{errors:?}");
     assert!(watcher.is_running());
 }

@@ -96,7 +96,7 @@ async fn b113_in_the_background_a_refusal_for_good_is_tried_again() {
 
 #[tokio::test(start_paused = true)]
 async fn b115_missing_items_are_logged_as_information() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     let watcher = rig.watcher(keys(&["g/a", "g/b"]));
     watcher.start().await.unwrap();

@@ -6,19 +6,15 @@ mod listening;
 mod loading;
 mod polling;
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use tracing::subscriber::{DefaultGuard, set_default};
-use tracing_subscriber::Layer;
-use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use super::*;
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::retry::{RetryPolicy, Timeouts};
-use crate::spinneret::testing::{Script, Seen, Step};
+use crate::spinneret::testing::{Logs, Script, Seen, Step};
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -159,43 +155,5 @@ impl Heard {
     fn listener(&self) -> impl Fn(&ConfigItem) + Send + Sync + 'static {
         let heard = self.clone();
         move |item| heard.note(item)
-    }
-}
-
-/// The log of this thread while it lives.
-struct Logs {
-    lines: Heard,
-    _installed: DefaultGuard,
-    _second: tracing::Dispatch,
-}
-
-impl Logs {
-    fn new() -> Self {
-        let lines = Heard::default();
-        // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
-        let second = tracing::Dispatch::new(tracing_subscriber::registry());
-        let installed = set_default(tracing_subscriber::registry().with(Tap(lines.clone())));
-        Self { lines, _installed: installed, _second: second }
-    }
-
-    /// Lines as `LEVEL target: text`.
-    fn all(&self) -> Vec<String> {
-        self.lines.all()
-    }
-
-    fn of(&self, level: &str) -> Vec<String> {
-        self.all().into_iter().filter(|line| line.starts_with(level)).collect()
-    }
-}
-
-struct Tap(Heard);
-
-impl<S: tracing::Subscriber> Layer<S> for Tap {
-    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        let mut line = format!("{} {}:", event.metadata().level(), event.metadata().target());
-        event.record(&mut |field: &tracing::field::Field, value: &dyn fmt::Debug| {
-            write!(line, " {field}={value:?}").unwrap();
-        });
-        self.0.say(line);
     }
 }

@@ -8,7 +8,7 @@ async fn started(rig: &Rig, options: WatcherOptions) -> ConfigWatcher {
 
 #[tokio::test(start_paused = true)]
 async fn b114_failures_while_polling_are_followed_by_a_pause_and_by_recovery() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[item("g/a", 1, "A")]);
     rig.poll(unavailable())
@@ -26,8 +26,8 @@ async fn b114_failures_while_polling_are_followed_by_a_pause_and_by_recovery() {
     for (gap, (low, high)) in gaps.iter().zip(ranges) {
         assert!((ms(low)..ms(high)).contains(gap), "{gaps:?}");
     }
-    assert_eq!((logs.of("WARN").len(), logs.of("ERROR").len()), (4, 1), "{:?}", logs.all());
-    assert!(logs.of("ERROR")[0].contains("scope_missing"));
+    assert_eq!((logs.at("WARN").len(), logs.at("ERROR").len()), (4, 1), "{:?}", logs.all());
+    assert!(logs.at("ERROR")[0].contains("scope_missing"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +65,7 @@ async fn a_hint_of_the_server_lengthens_the_pause_to_thirty_seconds_at_most() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_drains_is_asked_again_soon_and_raises_no_alarm() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[item("g/a", 1, "A")]);
     rig.poll(after(secs(5), refuse(499, "canceled", ""))).poll(refuse(499, "canceled", ""));
@@ -76,7 +76,7 @@ async fn a_server_that_drains_is_asked_again_soon_and_raises_no_alarm() {
     let gaps = rig.gaps();
     assert!((ms(5_100)..ms(5_202)).contains(&gaps[0]) && (ms(200)..ms(402)).contains(&gaps[1]), "{gaps:?}");
     assert!((ms(400)..ms(802)).contains(&gaps[2]), "{gaps:?}");
-    assert_eq!((logs.of("WARN").len(), logs.of("ERROR").len(), logs.of("DEBUG").len()), (0, 0, 3), "{:?}", logs.all());
+    assert_eq!((logs.at("WARN").len(), logs.at("ERROR").len(), logs.at("DEBUG").len()), (0, 0, 3), "{:?}", logs.all());
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ async fn news_that_come_at_once_are_followed_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_logged_or_shown_for_debugging_holds_content_or_the_token() {
-    let logs = Logs::new();
+    let logs = Logs::of_target(TARGET);
     let rig = Rig::new();
     rig.load(&[secret("g/a", 1, "c4n4ry-one")]);
     rig.poll(items(&[item("g/a", 2, "c4n4ry-two")])).poll(unavailable()).poll(Step::Bare { status: 502, body: "c4n4ry-page" });

@@ -1,12 +1,10 @@
 //! The schedule of attempts as a whole: its bounds for any failures, and what is told of it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-use std::sync::Mutex;
-
 use proptest::prelude::*;
-use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
+use crate::spinneret::testing::Logs;
 
 #[test]
 fn b048_steps_double_up_to_the_longest() {
@@ -108,44 +106,16 @@ proptest! {
     }
 }
 
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Log {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_retry_is_told_with_its_number_its_wait_and_its_kind_alone() {
-    let log = Log::default();
-    let subscriber =
-        || tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(log.clone()).with_ansi(false).finish();
-    // A second one keeps the call site from being switched off for good by another test's thread.
-    let _second = tracing::Dispatch::new(subscriber());
-    let _guard = tracing::subscriber::set_default(subscriber());
+    let logs = Logs::of_target("spinneret");
     let script = Script::new();
     script
         .next(Procedure::Acquire, Step::Fault(ErrorKind::ConnRefused, Phase::Unsent))
         .next(Procedure::Acquire, refuse(503, "unavailable", "overloaded", Some(400)));
     wire(&script).call(&acquire()).await.unwrap();
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let lines: Vec<&str> = text.lines().filter(|line| line.contains("made again")).collect();
-    assert_eq!(lines.len(), 2, "{text}");
+    let lines = logs.all();
+    assert_eq!(lines.len(), 2, "{lines:?}");
     for (line, words) in lines.iter().zip([["attempt=2", "conn_refused"], ["attempt=3", "delay_ms=400"]]) {
         assert!(line.contains("DEBUG spinneret: ") && line.contains("LeaseService/Acquire"), "{line}");
         assert!(words.iter().all(|word| line.contains(word)), "{line}");
