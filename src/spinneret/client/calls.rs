@@ -41,16 +41,15 @@ impl Client {
         self.wire().call(&request).await
     }
 
-    /// Makes a lease last `extend` longer than now, at most 30 minutes; zero for what the site's policy says. Less than a
-    /// millisecond is dropped.
+    /// Makes a lease last `extend` longer than now, at most 30 minutes, rounded up to milliseconds; zero for what the site's
+    /// policy says.
     ///
     /// Cancel safe: calling again does no harm.
     ///
     /// # Errors
     /// [`Error::LeaseUnknown`], [`Error::LeaseReleased`] and [`Error::LeaseExpired`] mean that another lease must be acquired.
     pub async fn renew(&self, lease_id: &str, extend: Duration) -> Result<RenewResponse> {
-        let extend_ms = i32::try_from(extend.as_millis()).unwrap_or(i32::MAX);
-        self.wire().call(&RenewRequest { lease_id: lease_id.to_owned(), extend_ms }).await
+        self.wire().call(&RenewRequest::new(lease_id, extend)).await
     }
 
     /// Gives a lease back; `released` is false when it was given back before.

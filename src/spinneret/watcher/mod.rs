@@ -159,7 +159,7 @@ impl ConfigWatcher {
     pub async fn stop(&self, limit: Option<Duration>) {
         let core = self.core();
         core.signal_stop();
-        core.ended(Instant::now() + limit.unwrap_or(STOP_LIMIT)).await;
+        core.ended(limit.unwrap_or(STOP_LIMIT)).await;
     }
 
     /// The latest item. One that was deleted on the server stays: the server does not tell.
