@@ -3,6 +3,8 @@
 mod answer;
 mod backoff;
 pub mod blocking;
+#[cfg(test)]
+mod canary;
 mod classify;
 mod client;
 mod code;

@@ -13,8 +13,9 @@ use crate::spinneret::messages::{
 };
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::testing::{Script, Step, lease};
+use crate::spinneret::transport::Phase;
 use crate::spinneret::transport::loopback::{Act, Loopback, answer, nobody};
-use crate::spinneret::{ProxyChoice, ReportDraft, ReporterOptions, Timeouts};
+use crate::spinneret::{ChangeFilter, ErrorKind, ProxyChoice, ReportDraft, ReporterOptions, RetryPolicy, Timeouts};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -94,6 +95,18 @@ async fn b015_renew_release_and_get_secret_send_their_fields() {
         json!({"path": "signing/api-key.v2", "version": 3}),
     ];
     assert_eq!(bodies, expected);
+}
+
+/// Zero has a meaning of its own, so a part of a millisecond must not become it.
+#[tokio::test(start_paused = true)]
+async fn b015_a_part_of_a_millisecond_is_renewed_for_a_whole_one() {
+    let script = Script::new();
+    let client = client(&script);
+    for extend in [Duration::ZERO, MS / 2, MS, MS + Duration::from_nanos(1), 1_800_000 * MS] {
+        client.renew("lse_1", extend).await.unwrap();
+    }
+    let sent: Vec<_> = script.bodies(Procedure::Renew).iter().map(|body| body["extend_ms"].clone()).collect();
+    assert_eq!(sent, [0, 1, 1, 2, 1_800_000]);
 }
 
 fn key() -> ConfigKey {
@@ -192,6 +205,68 @@ async fn b051_after_close_every_call_ends_with_client_closed() {
     assert!(script.seen().is_empty() && script.is_closed());
     assert!(other.reporter().is_closed());
     assert!(matches!(other.reporter().submit(report()), Err(Error::ReporterClosed(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b120_closing_the_client_stops_its_watchers() {
+    let script = Script::new();
+    let client = client(&script);
+    let watchers = [(); 2].map(|()| client.config_watcher(WatcherOptions::new([key()]).without_snapshots()).unwrap());
+    for watcher in &watchers {
+        watcher.start().await.unwrap();
+    }
+    let waiting = tokio::spawn(watchers[0].wait_for_change(ChangeFilter::any(), None));
+    tokio::time::sleep(MS).await;
+    client.close().await;
+    assert!(watchers.iter().all(|watcher| !watcher.is_running()));
+    assert_eq!(waiting.await.unwrap(), None);
+    let polls = script.bodies(Procedure::WatchConfig).len();
+    tokio::time::sleep(120_000 * MS).await;
+    assert_eq!(script.bodies(Procedure::WatchConfig).len(), polls, "nobody asks any more");
+    assert_eq!(watchers[1].start().await.unwrap_err().reason(), "watcher_stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn b187_closing_the_client_does_not_wait_for_a_poll_that_hangs() {
+    let script = Script::new();
+    script.always(Procedure::WatchConfig, Step::Hang);
+    let client = client(&script);
+    let watcher = client.config_watcher(WatcherOptions::new([key()]).without_snapshots()).unwrap();
+    watcher.start().await.unwrap();
+    tokio::time::sleep(MS).await;
+    assert_eq!(script.bodies(Procedure::WatchConfig).len(), 1);
+    let begin = Instant::now();
+    client.close().await;
+    assert!(begin.elapsed() < 3_000 * MS, "{:?}", begin.elapsed());
+    assert!(!watcher.is_running());
+}
+
+/// Limits that no clock can reach mean as long as it takes.
+#[tokio::test(start_paused = true)]
+async fn the_longest_limits_of_time_are_borne() {
+    let script = Script::new();
+    let reporting = ReporterOptions {
+        flush_interval: Duration::MAX,
+        backoff_max: Duration::MAX,
+        close_timeout: Duration::MAX,
+        ..ReporterOptions::default()
+    };
+    let retry = RetryPolicy { backoff_initial: Duration::MAX, backoff_max: Duration::MAX, ..RetryPolicy::default() };
+    let client = Client::builder().reporter(reporting).retry(retry).deadline(Duration::MAX).build_over(script.clone()).unwrap();
+    let watcher = client.config_watcher(WatcherOptions::new([key()]).without_snapshots()).unwrap();
+    watcher.start().await.unwrap();
+    watcher.stop(Some(Duration::MAX)).await;
+    assert!(!watcher.is_running());
+    let lease = client.lease(AcquireRequest::new("shop", "web").uri("/")).unwrap().flush_on_exit().acquire().await.unwrap();
+    lease.report(200).unwrap();
+    lease.release().await.unwrap();
+    client.reporter().submit(report()).unwrap();
+    assert!(client.reporter().flush(Some(Duration::MAX)).await);
+    script.next(Procedure::Renew, Step::Fault(ErrorKind::ConnReset, Phase::Ambiguous));
+    let hour = 3_600_000 * MS;
+    assert!(tokio::time::timeout(hour, client.renew("lse_1", Duration::ZERO)).await.is_err(), "it waits for its turn");
+    client.close_within(Duration::MAX).await;
+    assert_eq!(script.reports().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,11 +12,15 @@ pub(super) const LARGEST: usize = 64 * 1024 * 1024;
 /// The first guess of an unpacked size.
 const ROOM: usize = 16 * 1024;
 
+/// The codings there are (IANA, "HTTP Content Coding Registry"). A word that is none of them may be anything.
+const REGISTERED: [&str; 11] =
+    ["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "x-gzip", "zstd"];
+
 /// Why an answer cannot be unpacked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum CodingError {
     #[error("the answer is coded as {0:?}; only gzip was asked for")]
-    Unknown(String),
+    Unknown(&'static str),
     #[error("the gzip data of the answer is damaged or cut off")]
     Damaged,
     #[error("the answer is larger than {} MiB when unpacked, which no answer of this API is", LARGEST >> 20)]
@@ -49,10 +53,9 @@ fn unzip(packed: &[u8], largest: usize) -> Result<Bytes, CodingError> {
     read.map(|_| Bytes::from(plain)).map_err(|_| CodingError::Damaged)
 }
 
-/// The name of a coding, for a message: a word, or that it is none.
-fn shown(coding: &[u8]) -> String {
-    let is_word = coding.len() <= 32 && coding.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte));
-    if is_word { String::from_utf8_lossy(coding).into_owned() } else { "?".to_owned() }
+/// The name of a coding, for a message; of one that nobody registered only that it is none.
+fn shown(coding: &[u8]) -> &'static str {
+    REGISTERED.into_iter().find(|known| coding.eq_ignore_ascii_case(known.as_bytes())).unwrap_or("?")
 }
 
 #[cfg(test)]
@@ -92,9 +95,12 @@ mod tests {
 
     #[test]
     fn another_coding_and_damage_are_told() {
-        assert_eq!(of("br", b"x".to_vec()), Err(CodingError::Unknown("br".to_owned())));
-        assert_eq!(of("gzip, gzip", zip(&zip(b"{}"))), Err(CodingError::Unknown("gzip".to_owned())));
-        assert_eq!(of("<b>page</b>", b"x".to_vec()), Err(CodingError::Unknown("?".to_owned())));
+        assert_eq!(of("br", b"x".to_vec()), Err(CodingError::Unknown("br")));
+        assert_eq!(of("gzip, gzip", zip(&zip(b"{}"))), Err(CodingError::Unknown("gzip")));
+        assert_eq!(of("ZSTD", b"x".to_vec()), Err(CodingError::Unknown("zstd")));
+        for odd in ["<b>page</b>", "spn_c4n4ry"] {
+            assert_eq!(of(odd, b"x".to_vec()), Err(CodingError::Unknown("?")));
+        }
         let whole = zip(b"{\"released\":true}");
         assert_eq!(of("gzip", whole[..whole.len() - 3].to_vec()), Err(CodingError::Damaged));
         assert_eq!(of("gzip", b"not gzip".to_vec()), Err(CodingError::Damaged));

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{self, AbortHandle};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::timeout;
 
 use super::listeners::Listeners;
 use super::pacing::Pace;
@@ -230,9 +230,9 @@ impl Core {
         });
     }
 
-    /// Waits for the task, for listeners that are being called and for what is still to be saved; what is left at the
-    /// deadline is broken off. After [`Self::signal_stop`].
-    pub(super) async fn ended(&self, deadline: Instant) {
+    /// Waits for the task, for listeners that are being called and for what is still to be saved; what is left when
+    /// the time is up is broken off. After [`Self::signal_stop`].
+    pub(super) async fn ended(&self, limit: Duration) {
         if Handle::try_current().is_err() {
             return;
         }
@@ -249,7 +249,7 @@ impl Core {
                 saver.settled().await;
             }
         };
-        if timeout_at(deadline, all).await.is_err()
+        if timeout(limit, all).await.is_err()
             && let Some(task) = task.filter(|_| !is_listener)
         {
             tracing::debug!(target: TARGET, "the watcher did not end in time; its task is broken off");

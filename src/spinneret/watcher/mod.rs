@@ -37,7 +37,6 @@ use self::options::{CacheSecrets, Snapshots};
 use self::saver::Saver;
 use super::Result;
 use super::error::Error;
-use super::later::later;
 use super::messages::{ConfigItem, ConfigKey};
 use super::snapshot::{SnapshotOptions, SnapshotStore};
 use super::wire::Wire;
@@ -162,7 +161,7 @@ impl ConfigWatcher {
     pub async fn stop(&self, limit: Option<Duration>) {
         let core = self.core();
         core.signal_stop();
-        core.ended(later(Instant::now(), limit.unwrap_or(STOP_LIMIT))).await;
+        core.ended(limit.unwrap_or(STOP_LIMIT)).await;
     }
 
     /// The latest item of a key or a pair. One that was deleted on the server stays: the server does not tell. `None` when

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
 
 use super::core::Core;
 use crate::spinneret::Result;
@@ -45,7 +44,7 @@ impl Registry {
         for watcher in &watchers {
             watcher.signal_stop();
         }
-        let deadline = Instant::now() + limit;
-        join_all(watchers.iter().map(|watcher| watcher.ended(deadline))).await;
+        // All begin to wait now, so the limit is one for all.
+        join_all(watchers.iter().map(|watcher| watcher.ended(limit))).await;
     }
 }

@@ -207,6 +207,14 @@ async fn b046_a_hint_is_waited_for_up_to_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn b192_a_hint_that_is_longer_than_the_wait_is_the_wait() {
+    let script = Script::new();
+    script.next(Procedure::Renew, refuse(503, "unavailable", "internal", Some(1_500)));
+    wire(&script).call(&renew()).await.unwrap();
+    assert_eq!(waits(&script), [1_500 * MS]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn b182_a_hint_of_ten_minutes_is_given_to_the_caller_at_once() {
     let script = Script::new();
     script.always(Procedure::Renew, refuse(503, "unavailable", "overloaded", Some(600_000)));

@@ -19,8 +19,9 @@ async fn b072_a_closed_reporter_refuses_and_the_report_held_back_arrives() {
         })
         .await
         .unwrap();
-    assert_eq!(rig.script.reports().len(), 1);
-    assert!(is_releasing(&rig.script.reports()[0]));
+    let reports = rig.script.reports();
+    assert_eq!(reports.len(), 1);
+    assert_eq!((&reports[0]["http_status"], is_releasing(&reports[0])), (&Value::from(200), true));
     assert!(rig.released().is_empty());
 }
 

@@ -145,7 +145,7 @@ fn a_call_that_is_cut_off_with_its_runtime_is_said() {
 
 #[test]
 fn closing_outside_a_runtime_waits_for_nothing_and_leaves_no_promise_in_the_log() {
-    let (rig, logs) = (Rig::new(), Logs::capture());
+    let (rig, logs) = (Rig::new(), Logs::of_target("spinneret.lease"));
     rig.script.always(Procedure::Release, Step::Hang);
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::spinneret::client::Environment;
+use crate::spinneret::error::Error;
 use crate::spinneret::error_kind::ErrorKind;
 use crate::spinneret::transport::loopback::{Act, Identity, LEAF, Loopback, SELF_SIGNED, answer, nobody};
 use crate::spinneret::transport::{Phase, ProxyChoice};
@@ -231,6 +232,22 @@ async fn an_end_after_the_request_leaves_it_open_whether_it_was_served() {
         assert!(message.contains(words), "{name}: {message}");
         assert!(begin.elapsed() < 3_000 * MS, "{name}: {:?}", begin.elapsed());
         assert_eq!(server.got().len(), 1, "{name}: nothing is sent twice");
+    }
+}
+
+/// What the system said is among the causes of the error that the caller gets.
+#[tokio::test]
+async fn b040_the_cause_behind_a_broken_connection_is_kept() {
+    use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+    let server = Loopback::start(vec![Act::Reset(vec![])]).await;
+    let gone = nobody().await;
+    for (url, cause) in [(server.url(), ConnectionReset), (format!("http://{gone}"), ConnectionRefused)] {
+        let fault = transport(&url).send(attempt(Procedure::Acquire)).await.err().unwrap();
+        let error = Error::transport(Procedure::Acquire, fault);
+        let chain = std::iter::successors(std::error::Error::source(&error), |link| link.source());
+        let said: Vec<std::io::ErrorKind> =
+            chain.filter_map(|link| Some(link.downcast_ref::<std::io::Error>()?.kind())).collect();
+        assert_eq!(said.last(), Some(&cause), "{said:?}");
     }
 }
 
