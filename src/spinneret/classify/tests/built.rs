@@ -16,8 +16,9 @@ fn are(kind: ErrorKind, words: &[&'static str]) {
     }
 }
 
+/// An I/O error of this kind among the causes, whose words speak of something else: its type comes first.
 fn from_system(kind: io::ErrorKind) -> Foreign {
-    caused("the fetch failed", io::Error::from(kind))
+    caused("the fetch failed", io::Error::new(kind, "the proxy's certificate, 407"))
 }
 
 #[test]
