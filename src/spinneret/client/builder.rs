@@ -121,10 +121,10 @@ impl ClientBuilder {
     }
 
     /// The most calls that are under way at one time, each of which has a connection for itself; 1 or more, default 256.
-    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them, and so is
-    /// a lease that waits for an identity: more of those at a time need more. From
-    /// 8 on, one place in eight (32 at most) is kept for calls that report, prolong and give back, so that they do not wait
-    /// behind those that acquire. For a moment more connections may be open, as a call takes the first that is free.
+    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them, and
+    /// so is a lease that waits for an identity: a crawl that lets more of those wait at a time gives more. From 8 on, one
+    /// place in eight (32 at most) is kept for calls that report, prolong and give back, so that they do not wait behind
+    /// those that acquire. For a moment more connections may be open, as a call takes the first that is free.
     #[must_use]
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = Some(connections);
