@@ -20,8 +20,9 @@ use crate::spinneret::wire::Wire;
 
 /// No limit of one attempt is longer than a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// Calls under way at one time: half of the files that a process may usually have open.
-const CONNECTIONS: usize = 512;
+/// Calls under way at one time: enough for two hundred that wait for an identity. When a stall ends, about as many
+/// connections are made at once, and the more they are, the longer the calls behind them take.
+const CONNECTIONS: usize = 256;
 
 /// Puts a client together. What is not given comes from the environment; what is given wins over it, even an empty text,
 /// which is then an error.
@@ -119,10 +120,11 @@ impl ClientBuilder {
         self
     }
 
-    /// The most calls that are under way at one time, each of which has a connection for itself; 1 or more, default 512.
-    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them. From
-    /// 8 on, one place in eight (32 at most) is kept for calls that report, prolong and give back, so that they do not wait
-    /// behind those that acquire. For a moment more connections may be open, as a call takes the first that is free.
+    /// The most calls that are under way at one time, each of which has a connection for itself; 1 or more, default 256.
+    /// Further ones wait for [`Timeouts::pool`] and then fail, with nothing sent. A watcher's long poll is one of them, and
+    /// so is a lease that waits for an identity: a crawl that lets more of those wait at a time gives more. From 8 on, one
+    /// place in eight (32 at most) is kept for calls that report, prolong and give back, so that they do not wait behind
+    /// those that acquire. For a moment more connections may be open, as a call takes the first that is free.
     #[must_use]
     pub const fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = Some(connections);

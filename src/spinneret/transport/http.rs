@@ -35,6 +35,8 @@ use crate::spinneret::retry::Timeouts;
 const KEPT: Duration = Duration::from_secs(90);
 /// How long sending a whole request, or reading the whole body of an answer, may take however steadily it moves.
 const WHOLE: Duration = Duration::from_secs(60);
+/// How much is read of what comes with an error status: a page without end must not hide the status.
+const LARGEST_PAGE: usize = 1024 * 1024;
 /// The HTTP client's own limit for connecting comes first; ours holds for a client that has none.
 const SLACK: Duration = Duration::from_millis(250);
 
@@ -164,7 +166,11 @@ impl HttpTransport {
                 Ok(Err(error)) => return Err(self.about.fault(error, true)),
                 Err(_) => return Err(self.about.stalled(limit)),
             };
-            if first.len() + all.len() + piece.len() > LARGEST {
+            let size = first.len() + all.len() + piece.len();
+            if size > LARGEST_PAGE && !response.status().is_success() {
+                return Ok(if all.is_empty() { first } else { all.freeze() });
+            }
+            if size > LARGEST {
                 return Err(self.about.useless(&format!("the answer is larger than {} MiB", LARGEST >> 20)));
             }
             if first.is_empty() && all.is_empty() {

@@ -125,6 +125,19 @@ async fn a_call_waits_for_a_free_connection_and_then_gives_up_with_nothing_sent(
 }
 
 #[tokio::test]
+async fn of_a_page_without_end_the_status_and_the_beginning_are_kept() {
+    let page = answer(503, "", &vec![b'x'; 3 * LARGEST_PAGE]);
+    let whole = answer(200, "", &vec![b' '; 3 * LARGEST_PAGE]);
+    let server = Loopback::start(vec![Act::Answer(page), Act::Answer(whole)]).await;
+    let transport = transport(&server.url());
+    let reply = transport.send(attempt(Procedure::Acquire)).await.ok().unwrap();
+    assert_eq!(reply.status, 503);
+    assert!((1..=LARGEST_PAGE).contains(&reply.body.len()), "{}", reply.body.len());
+    let reply = transport.send(attempt(Procedure::Acquire)).await.ok().unwrap();
+    assert_eq!((reply.status, reply.body.len()), (200, 3 * LARGEST_PAGE));
+}
+
+#[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     let server = Loopback::start(vec![Act::Answer(answer(307, "Location: /elsewhere\r\n", b""))]).await;
     let reply = transport(&server.url()).send(attempt(Procedure::Renew)).await.ok().unwrap();
