@@ -14,6 +14,10 @@ impl Log {
         String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
+    pub fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// A subscriber that writes every level of every target here.
     pub fn subscriber(&self) -> impl tracing::Subscriber + Send + Sync + use<> {
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_ansi(false).with_writer(self.clone()).finish()

@@ -175,8 +175,7 @@ impl Shared {
                 let held = items.iter().filter_map(|held| Some((books.item(held)?, held["version"].as_i64()?)));
                 held.filter(|(item, version)| item["version"] != *version).map(|(item, _)| item).collect()
             };
-            let is_over = tokio::time::timeout_at(limit, async { news.is_empty().then_some(changed.changed().await) }).await;
-            if !news.is_empty() || is_over.is_err() {
+            if !news.is_empty() || tokio::time::timeout_at(limit, changed.changed()).await.is_err() {
                 return Ok(json!({ "items": news }));
             }
         }

@@ -36,7 +36,7 @@ fn a_session_leaves_no_secret_in_logs_errors_and_debug_texts() {
         let server = Server::failing(|method, n| match (method, n) {
             ("Report", 1) => Fate::Page,
             ("GetConfig", 1) | ("Acquire", 1) => Fate::Overloaded,
-            ("Acquire", 3) => Fate::Page,
+            ("Acquire", 4) => Fate::Page,
             ("Release", 2) => Fate::ServeAndReset,
             _ => Fate::Serve,
         })
