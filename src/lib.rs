@@ -19,6 +19,7 @@ mod dice;
 mod event;
 pub mod export;
 mod http_server;
+mod later;
 mod nearest;
 mod permissions;
 pub mod plane;

@@ -6,6 +6,8 @@ use std::fmt;
 
 use url::{Position, Url};
 
+use crate::web::parser_words;
+
 /// What is appended to the base.
 const PATH: &str = "/api/webhook/consume";
 
@@ -59,7 +61,7 @@ impl Endpoint {
         if base.is_empty() {
             return Err(EndpointError::Empty);
         }
-        let mut url = Url::parse(base).map_err(|error| EndpointError::NotAUrl { why: why(error) })?;
+        let mut url = Url::parse(base).map_err(|error| EndpointError::NotAUrl { why: parser_words(error) })?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(EndpointError::Scheme { scheme: format!("{}:", url.scheme()) });
         }
@@ -94,19 +96,6 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.base)
-    }
-}
-
-/// The parser's own words, which never name the text.
-const fn why(error: url::ParseError) -> &'static str {
-    use url::ParseError as E;
-    match error {
-        E::EmptyHost => "the host is missing",
-        E::InvalidPort => "the port is no number up to 65535",
-        E::InvalidIpv4Address | E::InvalidIpv6Address => "the IP address is wrong",
-        E::RelativeUrlWithoutBase | E::RelativeUrlWithCannotBeABaseBase => "http:// or https:// is missing",
-        E::IdnaError | E::InvalidDomainCharacter => "the host name holds characters that no host name can",
-        _ => "it cannot be read",
     }
 }
 

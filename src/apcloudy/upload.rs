@@ -15,10 +15,10 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::later::later;
+
 /// Bytes handed to the connection at once.
 const PIECE: usize = 64 * 1024;
-/// Stands for never.
-const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// When the connection last asked for a piece; nothing before there is a connection.
 #[derive(Debug, Clone, Default)]
@@ -100,10 +100,6 @@ impl Progress {
             }
         }
     }
-}
-
-fn later(at: Instant, wait: Duration) -> Instant {
-    at.checked_add(wait).unwrap_or_else(|| at + FAR)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod code;
 mod draft;
 mod error;
 mod error_kind;
-mod later;
 mod lease;
 mod merge;
 pub mod messages;

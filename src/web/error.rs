@@ -3,6 +3,19 @@
 /// Longest part of a URL that is repeated in a message, in characters.
 const SHOWN_MAX_CHARS: usize = 200;
 
+/// What the parser of URLs found wrong, in words that never name the text: it may hold a secret.
+pub(crate) const fn parser_words(error: url::ParseError) -> &'static str {
+    use url::ParseError as E;
+    match error {
+        E::EmptyHost => "the host is missing",
+        E::InvalidPort => "the port is no number up to 65535",
+        E::InvalidIpv4Address | E::InvalidIpv6Address => "the IP address is wrong",
+        E::RelativeUrlWithoutBase | E::RelativeUrlWithCannotBeABaseBase => "http:// or https:// is missing",
+        E::IdnaError | E::InvalidDomainCharacter => "the host name holds characters that no host name can",
+        _ => "it cannot be read",
+    }
+}
+
 /// Why a text cannot be used as a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

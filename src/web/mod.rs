@@ -19,3 +19,4 @@ pub mod robots;
 mod robots_match;
 
 pub use error::UrlError;
+pub(crate) use error::parser_words;

@@ -7,6 +7,8 @@ use std::fmt;
 
 use url::{Host, Url};
 
+use crate::web::parser_words;
+
 /// What the setting is called.
 const SETTING: &str = "SPINNERET_URL (ClientBuilder::url)";
 
@@ -66,7 +68,7 @@ impl Address {
         if let Some(found) = base.chars().find(|c| ['?', '#'].contains(c)) {
             return Err(AddressError::Rest(found));
         }
-        let url = Url::parse(base).map_err(|error| AddressError::NotAUrl(why(error)))?;
+        let url = Url::parse(base).map_err(|error| AddressError::NotAUrl(parser_words(error)))?;
         if matches!(url.host(), None | Some(Host::Domain(""))) {
             return Err(AddressError::NotAUrl("the host is missing"));
         }
@@ -101,18 +103,6 @@ fn scheme_error(scheme: &str) -> AddressError {
         && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     if is_scheme { AddressError::Scheme(format!("{scheme}://")) } else { AddressError::NoScheme }
-}
-
-/// The parser's own words, which never name the text.
-const fn why(error: url::ParseError) -> &'static str {
-    use url::ParseError as E;
-    match error {
-        E::EmptyHost => "the host is missing",
-        E::InvalidPort => "the port is no number up to 65535",
-        E::InvalidIpv4Address | E::InvalidIpv6Address => "the IP address is wrong",
-        E::IdnaError | E::InvalidDomainCharacter => "the host name holds characters that no host name can",
-        _ => "it cannot be read",
-    }
 }
 
 #[cfg(test)]

@@ -19,10 +19,10 @@ use tracing::{debug, warn};
 use super::errands::{Errand, Errands, Next, What};
 use super::settle;
 use crate::dice::Dice;
+use crate::later::later;
 use crate::spinneret::Result;
 use crate::spinneret::backoff::Backoff;
 use crate::spinneret::error::Error;
-use crate::spinneret::later::later;
 use crate::spinneret::messages::Report;
 use crate::spinneret::wire::Wire;
 

@@ -27,10 +27,10 @@ use self::lanes::Class;
 use self::shared::{Shared, State};
 use super::Result;
 use super::error::Error;
-use super::later::later;
 use super::lease::Releaser;
 use super::messages::Report;
 use super::wire::Wire;
+use crate::later::later;
 
 /// How long a call may outlast the end of closing.
 const GRACE: Duration = Duration::from_millis(500);

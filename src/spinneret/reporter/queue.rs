@@ -13,8 +13,8 @@ use super::options::{ReporterOptions, ReporterStats};
 use super::verdict::Verdict;
 use super::weight;
 use crate::dice::Dice;
+use crate::later::later;
 use crate::spinneret::backoff::Backoff;
-use crate::spinneret::later::later;
 use crate::spinneret::messages::{Report, ReportRequest, ReportResponse};
 
 /// The longest hint of the server that is followed (wire contract, section 12).

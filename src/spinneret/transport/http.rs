@@ -26,8 +26,8 @@ use super::proxy::Via;
 use super::slots::Slots;
 use super::upload::{Limits, Progress, Upload};
 use super::{Attempt, Fault, Reply, Transport};
+use crate::later::later;
 use crate::roots::{RootsError, client_config, roots};
-use crate::spinneret::later::later;
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::retry::Timeouts;
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
-use crate::spinneret::later::later;
+use crate::later::later;
 
 /// Bytes handed to the connection at once.
 const PIECE: usize = 64 * 1024;

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// So long after a moment, or as good as never.
-pub(super) fn later(at: Instant, by: Duration) -> Instant {
+pub(crate) fn later(at: Instant, by: Duration) -> Instant {
     at.checked_add(by).unwrap_or_else(|| at + FAR)
 }
 
