@@ -1,0 +1,100 @@
+//! A file that changes while its plane runs.
+
+use std::sync::Arc;
+
+use super::support::*;
+use crate::plane::model::config_center::{Format, ItemName};
+use crate::plane::model::refusal::Reason;
+use crate::plane::model::scope::Scopes;
+use crate::plane::seed::{SeedItem, Start};
+
+fn item(content: &str) -> SeedItem {
+    SeedItem { group: "crawler".into(), key: "limits".into(), format: Format::Text, content: content.into() }
+}
+
+#[test]
+fn what_stays_keeps_its_leases_and_states_and_what_goes_is_retired() {
+    let mut world = Setup::new().active(3).open();
+    let lease = world.acquire("search").lease;
+    world.report(&lease.lease_id, 429);
+    let kept = lease.identity_id.clone();
+    let key = world.plane.sites[0].by_id[kept.as_str()];
+    let mut next = Setup::new().active(3);
+    next.site().identities.retain(|identity| *identity.id == *kept);
+    next.site().identities.push(identity("new", Start::Active));
+    let changes = world.plane.reload(next.0, world.now).unwrap();
+    assert_eq!((changes.identities_added, changes.identities_changed, changes.identities_removed), (1, 0, 2));
+    assert!(world.cooldown(key, "search") > 0);
+    assert_eq!(world.acquire("search").lease.identity_id, "new");
+    assert_eq!(world.release(&lease.lease_id), Ok(true));
+    assert_eq!(world.acquire("item").lease.identity_id, kept);
+    let states: Vec<String> = ["i0", "i1", "i2"].iter().filter(|id| **id != kept).map(|id| world.state(id)).collect();
+    assert_eq!(states, ["retired", "retired"]);
+}
+
+#[test]
+fn another_credential_makes_an_identity_new() {
+    let mut world = Setup::new().active(1).open();
+    world.cycle("search", 401);
+    assert_eq!(world.state("i0"), "expired");
+    let same = world.plane.reload(Setup::new().active(1).0, world.now).unwrap();
+    assert_eq!((same, world.state("i0").as_str()), (Default::default(), "expired"));
+    let mut next = Setup::new();
+    let mut other = identity("other", Start::Pending);
+    other.id = "i0".into();
+    next.site().identities.push(other);
+    assert_eq!(world.plane.reload(next.0, world.now).unwrap().identities_changed, 1);
+    assert_eq!(world.state("i0"), "pending");
+    assert_eq!(world.acquire("search").credential.headers["x-id"], "other");
+}
+
+#[test]
+fn sites_come_and_go_and_leases_of_gone_ones_can_be_given_back() {
+    let mut world = Setup::new().active(1).open();
+    let lease = world.acquire("search").lease.lease_id;
+    let mut next = Setup::new();
+    next.0.sites = vec![site("other")];
+    let changes = world.plane.reload(next.0, world.now).unwrap();
+    assert_eq!((changes.sites_added, changes.sites_removed), (1, 1));
+    assert_eq!(world.refused("search").0, Reason::SiteUnknown);
+    assert_eq!(world.release(&lease), Ok(true));
+    world.plane.reload(Setup::new().active(1).0, world.now).unwrap();
+    world.acquire("search");
+}
+
+#[test]
+fn a_reload_leaves_what_operators_did_alone() {
+    let mut setup = Setup::new().active(1);
+    setup.0.config.push(item("1"));
+    let mut world = setup.open();
+    let name = ItemName { group: "crawler", key: "limits" };
+    world.plane.pause("shop", "by hand", world.now).unwrap();
+    world.plane.publish(name, Format::Text, "by hand", world.now).unwrap();
+    let again = |content: &str, paused: Option<Arc<str>>| {
+        let mut setup = Setup::new().active(1);
+        setup.0.config.push(item(content));
+        setup.site().paused = paused;
+        setup.0
+    };
+    world.plane.reload(again("1", None), world.now).unwrap();
+    let content =
+        |world: &mut World| world.plane.config_center().get(&Scopes::everything(), "", name).unwrap().content.to_string();
+    assert_eq!((world.refused("search").0, content(&mut world)), (Reason::SitePaused, "by hand".to_owned()));
+    let changes = world.plane.reload(again("2", Some("file".into())), world.now).unwrap();
+    assert_eq!((changes.items_published, changes.sites_switched, content(&mut world)), (1, 1, "2".to_owned()));
+    world.plane.reload(again("2", None), world.now).unwrap();
+    world.acquire("search");
+    assert_eq!(world.plane.reload(Setup::new().active(1).0, world.now).unwrap().items_deleted, 1);
+}
+
+#[test]
+fn proxies_of_a_gone_line_are_not_given_any_more() {
+    let pool = || serde_json::json!({"proxy": {"mode": "pool"}});
+    let mut world = Setup::new().active(2).proxies(&["", ""]).rotation(pool()).open();
+    let changes = world.plane.reload(Setup::new().active(2).proxies(&[""]).rotation(pool()).0, world.now).unwrap();
+    assert_eq!((changes.proxies_added, changes.proxies_removed), (0, 1));
+    assert_eq!(world.acquire("search").proxy.unwrap().proxy_id, "p0");
+    assert_eq!(world.refused("search").0, Reason::NoProxyAvailable);
+    world.plane.reload(Setup::new().active(2).proxies(&["", ""]).rotation(pool()).0, world.now).unwrap();
+    assert_eq!(world.acquire("search").proxy.unwrap().proxy_id, "p1");
+}
