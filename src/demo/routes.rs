@@ -428,6 +428,7 @@ mod tests {
             for path in ends.map(|end| format!("/{start}{end}")) {
                 for query in queries {
                     let asked = Asked {
+                        peer: std::net::Ipv4Addr::LOCALHOST.into(),
                         method: Method::GET,
                         path: path.clone(),
                         query: query.to_owned(),

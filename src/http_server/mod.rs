@@ -69,6 +69,8 @@ pub(crate) enum ListenError {
 /// What is known of a request before its body.
 #[derive(Debug)]
 pub(crate) struct Head {
+    /// Who is at the other end of the connection.
+    pub(crate) peer: IpAddr,
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -89,6 +91,8 @@ pub(crate) enum BodyFault {
 /// What a site was asked.
 #[derive(Debug)]
 pub(crate) struct Asked {
+    /// Who is at the other end of the connection.
+    pub(crate) peer: IpAddr,
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) query: String,
@@ -281,10 +285,10 @@ async fn accept<A: Answer>(listener: TcpListener, served: Arc<Served<A>>, mut st
             // An error means that the `RunningServer` is gone: stop as well.
             _ = stopped.changed() => break,
             (permit, accepted) = next => match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let (served, stopped) = (Arc::clone(&served), stopped.clone());
                     open.spawn(async move {
-                        connection(stream, served, stopped).await;
+                        connection(stream, peer.ip(), served, stopped).await;
                         drop(permit);
                     });
                 }
@@ -298,12 +302,12 @@ async fn accept<A: Answer>(listener: TcpListener, served: Arc<Served<A>>, mut st
     let _ = tokio::time::timeout(STOP_LIMIT, async { while open.join_next().await.is_some() {} }).await;
 }
 
-async fn connection<A: Answer>(stream: TcpStream, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
+async fn connection<A: Answer>(stream: TcpStream, peer: IpAddr, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
     // Without it a small answer may wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let served = Arc::clone(&served);
-        async move { Ok::<_, Infallible>(respond(&served, request).await) }
+        async move { Ok::<_, Infallible>(respond(&served, peer, request).await) }
     });
     let mut connection = pin!(http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service));
     // A client that goes away or speaks no HTTP ends the connection; there is nobody left to tell.
@@ -314,10 +318,11 @@ async fn connection<A: Answer>(stream: TcpStream, served: Arc<Served<A>>, mut st
     let _ = connection.await;
 }
 
-async fn respond<A: Answer>(served: &Served<A>, request: Request<Incoming>) -> Response<ReplyBody> {
+async fn respond<A: Answer>(served: &Served<A>, peer: IpAddr, request: Request<Incoming>) -> Response<ReplyBody> {
     let (parts, body) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
     let head = Head {
+        peer,
         method: parts.method,
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -351,7 +356,7 @@ async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) ->
         let room = served.room(&body).await?;
         Ok((room, read(&mut body, most).await?))
     };
-    let (room, bytes) = match tokio::time::timeout(body_time, reading).await.unwrap_or(Err(BodyFault::TooSlow(body_time))) {
+    let (mut room, bytes) = match tokio::time::timeout(body_time, reading).await.unwrap_or(Err(BodyFault::TooSlow(body_time))) {
         Ok(read) => read,
         Err(fault) => {
             if fault == BodyFault::TooLarge(most) {
@@ -360,8 +365,10 @@ async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) ->
             return served.site.refuse_body(&head, fault);
         }
     };
-    let Head { method, path, query, headers } = head;
-    let reply = served.site.answer(Asked { method, path, query, headers, body: bytes }).await;
+    // An answer may take long: what was kept for a body of unknown length is given back.
+    drop(room.as_mut().and_then(|room| room.split(room.num_permits().saturating_sub(bytes.len().div_ceil(BLOCK)))));
+    let Head { peer, method, path, query, headers } = head;
+    let reply = served.site.answer(Asked { peer, method, path, query, headers, body: bytes }).await;
     drop(room);
     reply
 }

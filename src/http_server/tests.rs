@@ -4,11 +4,15 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::*;
 
-/// Answers with the length of the body; knows one path that needs none.
-struct Length;
+/// Answers with the length of the body; knows one path that needs none, and one that answers four at once.
+struct Length(tokio::sync::Barrier);
 
 impl Answer for Length {
     async fn answer(&self, asked: Asked) -> Reply {
+        if asked.path == "/four" {
+            self.0.wait().await;
+        }
+        assert!(asked.peer.is_loopback());
         Reply::new(StatusCode::OK, "text/plain", asked.body.len().to_string())
     }
 
@@ -21,7 +25,7 @@ const BOUNDS: Bounds =
     Bounds { connections: 8, target: 100, body: 100_000, bodies: 200_000, body_time: Duration::from_millis(300) };
 
 async fn server() -> RunningServer {
-    start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), BOUNDS, Arc::new(Length)).await.unwrap()
+    start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), BOUNDS, Arc::new(Length(tokio::sync::Barrier::new(4)))).await.unwrap()
 }
 
 /// Sends all of it, then reads the answer to its end.
@@ -98,5 +102,18 @@ async fn bodies_wait_for_their_memory_within_their_time() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let answer = ask(&server, "POST / HTTP/1.1\r\ncontent-length: 100000", &vec![b'x'; 100_000]).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "the first two are given up before this one is: {answer}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_read_holds_no_more_memory_than_it_needs() {
+    let server = server().await;
+    let head = "POST /four HTTP/1.1\r\ntransfer-encoding: chunked";
+    let one = || ask(&server, head, b"2\r\nok\r\n0\r\n\r\n");
+    // Of unknown length, two of them would hold all of it until they are answered.
+    let answers = tokio::join!(one(), one(), one(), one());
+    for answer in [answers.0, answers.1, answers.2, answers.3] {
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
     server.stop().await;
 }

@@ -3,8 +3,12 @@
 
 mod contract;
 pub mod embedded;
+pub(crate) mod face;
 pub mod identities;
+mod model;
+mod seed;
 #[cfg(test)]
 pub(crate) mod scripted;
+mod seed;
 
 pub use contract::*;

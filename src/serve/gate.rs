@@ -157,8 +157,13 @@ mod tests {
             ("POST", ENDPOINT, &[("content-type", "application/jsonl")], Err((415, "application/jsonl"))),
             ("POST", ENDPOINT, &[("content-type", "application/json"), ("content-encoding", "gzip")], Err((415, "gzip"))),
         ] {
-            let asked =
-                Head { method: method.parse().unwrap(), path: path.to_owned(), query: String::new(), headers: headers(pairs) };
+            let asked = Head {
+                peer: std::net::Ipv4Addr::LOCALHOST.into(),
+                method: method.parse().unwrap(),
+                path: path.to_owned(),
+                query: String::new(),
+                headers: headers(pairs),
+            };
             match (head(&asked), expected) {
                 (Ok(()), Ok(())) => {}
                 (Err(refusal), Err((status, part))) => {

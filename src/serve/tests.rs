@@ -67,7 +67,8 @@ async fn what_the_server_refuses_by_itself_is_refused_in_json_too() {
     let dir = tempfile::tempdir().unwrap();
     let (writer, _thread) = Writer::start(JobStore::open(&dir.path().join("jobs.db")).unwrap()).unwrap();
     let webhook = Webhook { keys: Arc::new(Keys::sample().unwrap()), writer, now: || 0 };
-    let head = Head { method: http::Method::POST, path: "/".into(), query: String::new(), headers: http::HeaderMap::new() };
+    let peer = std::net::Ipv4Addr::LOCALHOST.into();
+    let head = Head { peer, method: http::Method::POST, path: "/".into(), query: String::new(), headers: http::HeaderMap::new() };
     for (reply, status, code) in [
         (webhook.refuse_target(8_192), 414, "address_too_long"),
         (webhook.refuse_body(&head, BodyFault::TooLarge(9)), 413, "too_large"),

@@ -37,6 +37,7 @@ pub use messages::{
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
+pub(crate) use procedure::{Procedure, Rpc};
 pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 /// The version of reqwest whose requests and responses the methods here speak of.
 pub use reqwest;

@@ -1,0 +1,138 @@
+//! The one plane behind one lock, and the watches that wait for it.
+//!
+//! What is held is short: no call waits inside. The time of the plane never goes back, whatever the clock does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+use crate::plane::model::config_center::{ConfigItem, Look, WaiterId, WatchedItem};
+use crate::plane::model::refusal::Refusal;
+use crate::plane::model::scope::Scopes;
+use crate::plane::model::{Ms, Plane};
+
+/// Tells the time: milliseconds since the Unix epoch.
+#[derive(Clone)]
+pub(crate) struct Clock(pub(super) Arc<dyn Fn() -> Ms + Send + Sync>);
+
+impl Clock {
+    /// The time as this tells it.
+    pub(crate) fn new(now: impl Fn() -> Ms + Send + Sync + 'static) -> Self {
+        Self(Arc::new(now))
+    }
+}
+
+impl Default for Clock {
+    /// The system's.
+    fn default() -> Self {
+        Self::new(|| Ms::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0))
+    }
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+/// The plane, for one at a time.
+pub(super) struct Desk {
+    books: Mutex<Books>,
+    clock: Clock,
+}
+
+struct Books {
+    plane: Plane,
+    now: Ms,
+    watches: BTreeMap<WaiterId, oneshot::Sender<()>>,
+}
+
+/// What a look at watched items found.
+pub(super) enum Looked<'a> {
+    Changed(Vec<ConfigItem>),
+    Waits(Watch<'a>),
+}
+
+/// A watch that waits. Leaves when dropped.
+pub(super) struct Watch<'a> {
+    desk: &'a Desk,
+    waiter: WaiterId,
+    woken: oneshot::Receiver<()>,
+}
+
+impl Desk {
+    pub(super) fn new(plane: Plane, clock: Clock) -> Self {
+        let now = (clock.0)();
+        Self { books: Mutex::new(Books { plane, now, watches: BTreeMap::new() }), clock }
+    }
+
+    /// Does something with the plane, at the time it is; wakes those who waited for it.
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Plane, Ms) -> T) -> T {
+        let mut books = self.lock();
+        let now = books.now;
+        let done = act(&mut books.plane, now);
+        let woken = books.plane.take_woken();
+        books.wake(woken);
+        done
+    }
+
+    /// Wakes those whose waits a change ended that [`Plane::take_woken`] does not tell of.
+    pub(super) fn wake(&self, woken: Vec<WaiterId>) {
+        self.lock().wake(woken);
+    }
+
+    /// Looks at watched items once, and waits if nothing is new.
+    pub(super) fn look(&self, scopes: &Scopes, items: &[WatchedItem<'_>]) -> Result<Looked<'_>, Refusal> {
+        let mut books = self.lock();
+        match books.plane.config_center().look(scopes, items)? {
+            Look::Changed(items) => Ok(Looked::Changed(items)),
+            Look::Waits(waiter) => {
+                let (tell, woken) = oneshot::channel();
+                books.watches.insert(waiter, tell);
+                Ok(Looked::Waits(Watch { desk: self, waiter, woken }))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Books> {
+        let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
+        books.now = books.now.max((self.clock.0)());
+        books
+    }
+}
+
+impl Books {
+    fn wake(&mut self, woken: Vec<WaiterId>) {
+        for waiter in woken {
+            if let Some(tell) = self.watches.remove(&waiter) {
+                // Who is gone needs no telling.
+                let _ = tell.send(());
+            }
+        }
+    }
+}
+
+impl Watch<'_> {
+    /// Waits until something changed.
+    pub(super) async fn woken(&mut self) {
+        // It ends without a word only together with the desk.
+        let _ = (&mut self.woken).await;
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let mut books = self.desk.lock();
+        if books.watches.remove(&self.waiter).is_some() {
+            books.plane.config_center().leave(self.waiter);
+        }
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
+}
