@@ -6,6 +6,7 @@ pub mod args;
 pub mod context;
 pub mod extension;
 pub mod failure;
+pub mod lease;
 pub mod links;
 pub mod middleware;
 pub mod out;
@@ -20,11 +21,12 @@ pub mod step;
 
 #[doc(inline)]
 pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
-pub use crate::plane::Grant;
+pub use crate::plane::{Grant, ProxyAbout};
 pub use args::Arguments;
 pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind, Fault};
+pub use lease::LeaseView;
 pub use links::{Link, LinkFilter, links_with};
 pub use middleware::{AfterResponse, Attempting, BeforeSend, Middleware, OnFault};
 pub use out::{Out, OutError};

@@ -237,6 +237,7 @@ mod tests {
             path: "/".to_owned(),
             session_key: None,
             anonymous: false,
+            rule: None,
         }
     }
 

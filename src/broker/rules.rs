@@ -72,6 +72,12 @@ impl Rules {
         self.ask_at(request, request.url())
     }
 
+    /// Whether a redirect of `request` to `to` may go on under the lease the request has.
+    #[must_use]
+    pub fn stays(&self, request: &Request, to: &Url) -> bool {
+        request.url().origin() == to.origin()
+    }
+
     /// As [`Rules::ask`], for a request that was redirected to `url`.
     #[must_use]
     pub fn ask_at(&self, request: &Request, url: &Url) -> Option<Ask> {
@@ -79,7 +85,7 @@ impl Rules {
         let path = url.path().to_owned();
         if let Some(target) = request.lease_target() {
             let (site, client) = (target.site.as_str().into(), target.client.as_str().into());
-            return Some(Ask { site, client, group: Arc::clone(&self.nothing), path, session_key, anonymous: false });
+            return Some(Ask { site, client, group: Arc::clone(&self.nothing), path, session_key, anonymous: false, rule: None });
         }
         let host = url.host_str().unwrap_or_default();
         if let Some(rule) = self.rules.iter().find(|rule| rule.domains.iter().any(|domain| domain.covers(host, url))) {
@@ -90,6 +96,7 @@ impl Rules {
                 path,
                 session_key: session_key.or_else(|| rule.session_key.clone()),
                 anonymous: false,
+                rule: None,
             });
         }
         match self.unmatched {
@@ -101,6 +108,7 @@ impl Rules {
                 path,
                 session_key,
                 anonymous: true,
+                rule: None,
             }),
         }
     }

@@ -201,7 +201,7 @@ mod tests {
                 tally: crate::engine::hub::Tally::default(),
                 note: None,
             },
-            plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300 }),
+            plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300, cooled: 0 }),
             place: "embedded .dragline/jobs.db".to_owned(),
             spool: None,
             job_id: "0199".to_owned(),

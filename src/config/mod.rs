@@ -23,7 +23,7 @@ pub(crate) struct Parts {
     pub seen: Option<Stamp>,
     /// The settings in effect.
     pub settings: Arc<Settings>,
-    /// `CONFIG_POLL`.
+    /// `SETTINGS_POLL`.
     pub poll: Duration,
     /// Takes changed settings.
     pub engine: Controls<EngineControl>,

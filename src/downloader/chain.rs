@@ -201,7 +201,7 @@ impl Chain {
         let verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
         let sent_at = (bytes > 0).then(|| tally.progress.send());
         let charged = tally.progress.charged();
-        (verdict, Attempt { status: Some(status), fault: None, sent_at, latency, bytes, charged, retry_after: asked })
+        (verdict, Attempt { sent_at, latency, bytes, charged, retry_after: asked, ..Attempt::answered(status) })
     }
 
     async fn judge(

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::transport::{Meter, Reply};
 use crate::api::failure::Fault;
+use crate::api::lease::LeaseView;
 use crate::engine::ticket::Tag;
 use crate::plane::Grant;
 use crate::scheduler::job::Job;
@@ -61,8 +62,8 @@ pub struct Fetched {
     pub attempt: Attempt,
 }
 
-/// The attempt as it was on the wire, for report and record.
-#[derive(Debug, Clone)]
+/// The attempt as it was on the wire, for report and record. The default is one that never went out.
+#[derive(Debug, Clone, Default)]
 pub struct Attempt {
     /// The status, when there was a response.
     pub status: Option<u16>,
@@ -78,6 +79,22 @@ pub struct Attempt {
     pub charged: usize,
     /// `Retry-After`, read.
     pub retry_after: Option<Duration>,
+    /// What rules of `MARKERS` say of the answer.
+    pub markers: Vec<String>,
+    /// The lease it was made under, without what is secret in it.
+    pub lease: Option<LeaseView>,
+}
+
+impl Attempt {
+    /// One that was answered with this status.
+    pub(crate) fn answered(status: u16) -> Self {
+        Self { status: Some(status), ..Self::default() }
+    }
+
+    /// One that had no answer.
+    pub(crate) fn failed(fault: Fault) -> Self {
+        Self { fault: Some(fault), ..Self::default() }
+    }
 }
 
 /// What becomes of an answered or failed attempt.

@@ -44,13 +44,10 @@ impl Progress {
     pub(crate) fn attempt(&self, fault: Fault) -> Attempt {
         let sent_at = self.sent_at.get().copied();
         Attempt {
-            status: None,
-            fault: Some(fault),
             sent_at,
             latency: sent_at.map_or(Duration::ZERO, |at| at.elapsed()),
-            bytes: 0,
             charged: self.charged(),
-            retry_after: None,
+            ..Attempt::failed(fault)
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
-use crate::plane::{Grant, IdentityKey, LeaseId};
+use crate::plane::{About, Grant, IdentityKey, LeaseId};
 use crate::scheduler::job::{Job, RequestId};
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
@@ -58,6 +58,7 @@ impl Stage {
             identity: IdentityKey { site: "shop".into(), name: "a".into() },
             credential: Arc::default(),
             proxy: None,
+            about: About::default(),
             expires_at: tokio::time::Instant::now(),
             renew_before: Duration::ZERO,
         };

@@ -293,7 +293,7 @@ impl Hub {
 
     /// A redirect hop is a new ticket of the same request. It keeps the lease within its origin.
     fn redirect(&mut self, id: u64, job: &Arc<Job>, to: url::Url, becomes_get: bool, now: Instant) {
-        let stays = job.url().origin() == to.origin();
+        let stays = (self.config.stays)(job, &to);
         self.report(id, !stays, Marks::default());
         let mut next = Job::clone(job);
         next.chain.push(next.key);
@@ -493,5 +493,5 @@ fn robots_unavailable(why: &str) -> Fault {
 }
 
 pub(super) fn nothing() -> Attempt {
-    Attempt { status: None, fault: None, sent_at: None, latency: Duration::ZERO, bytes: 0, charged: 0, retry_after: None }
+    Attempt::default()
 }

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::act::Act;
-use super::message::{Control, Fact};
+use super::message::{Control, Fact, StopReason};
 use super::record::Failures;
 use super::shutdown::Phase;
 use super::ticket::{Kind, LeaseGuard, Releaser, Serial, State, Tag, Ticket};
@@ -27,6 +27,9 @@ use crate::{collector, reporter};
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
 pub(crate) type AskFor = Box<dyn Fn(&Job) -> Option<Ask> + Send>;
+
+/// Whether a redirect of a request to this URL may go on under the same lease.
+pub(crate) type StaysFor = Box<dyn Fn(&Job, &url::Url) -> bool + Send>;
 
 /// The hub's settings; the first three can change while it runs.
 pub(crate) struct HubConfig {
@@ -60,6 +63,8 @@ pub(crate) struct HubConfig {
     pub start_cursor: u64,
     /// The lease rules.
     pub ask: AskFor,
+    /// How far a lease reaches.
+    pub stays: StaysFor,
     /// Gives a lease back.
     pub releaser: Releaser,
     /// The job's surroundings.
@@ -261,6 +266,7 @@ impl Hub {
             Fact::Leased(leased) => self.leased(leased, now),
             Fact::Refused(refused) => self.refused(refused, now),
             Fact::RenewFailed(failed) => self.renew_failed(&failed),
+            Fact::PlaneLost(why) => self.stop(StopReason::PlaneLost(why), now),
             Fact::Sent(sent) => self.sent(&sent),
             Fact::Fetched(fetched) => self.fetched(*fetched, now),
             Fact::Part(part) => self.part(part, now),

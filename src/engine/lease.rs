@@ -137,6 +137,7 @@ impl Hub {
                 markers: marks.markers,
                 business_code: marks.business_code,
                 outcome_hint: marks.outcome_hint,
+                sent_at: attempt.sent_at.unwrap_or_else(Instant::now),
                 latency: attempt.latency,
                 bytes: attempt.bytes,
                 retry_after: attempt.retry_after,

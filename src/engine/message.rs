@@ -24,6 +24,8 @@ pub enum Fact {
     Refused(broker::message::Refused),
     /// The broker could not renew.
     RenewFailed(broker::message::RenewFailed),
+    /// The control plane has answered nobody for `SPINNERET_UNAVAILABLE_TIMEOUT`: why, for people.
+    PlaneLost(String),
     /// The downloader sent a request.
     Sent(downloader::message::Sent),
     /// The downloader has an answer or a fault.
@@ -89,6 +91,8 @@ pub enum StopReason {
     Spider(String),
     /// The control plane refuses this node.
     Unauthorized(String),
+    /// The control plane cannot be reached for too long.
+    PlaneLost(String),
     /// The control plane does not know a site or client that a rule names.
     Misconfigured(String),
     /// The disk refused writes for too long.

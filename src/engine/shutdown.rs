@@ -383,6 +383,7 @@ impl Hub {
             tally: self.tally,
             note: match &reason {
                 StopReason::Unauthorized(m)
+                | StopReason::PlaneLost(m)
                 | StopReason::Misconfigured(m)
                 | StopReason::DiskFull(m)
                 | StopReason::DeliveryRefused(m)
@@ -444,7 +445,7 @@ impl Hub {
 fn cut_off(sent_at: Instant) -> Attempt {
     let fault = Fault::new(FailureKind::Cancelled, "the job was stopped at once");
     let latency = sent_at.elapsed();
-    Attempt { status: None, fault: Some(fault), sent_at: Some(sent_at), latency, bytes: 0, charged: 0, retry_after: None }
+    Attempt { sent_at: Some(sent_at), latency, ..Attempt::failed(fault) }
 }
 
 /// The finish reason, as stats and records carry it.
@@ -455,6 +456,7 @@ fn reason_text(reason: &StopReason) -> String {
         StopReason::Limit(name) => (*name).to_owned(),
         StopReason::Spider(text) => text.clone(),
         StopReason::Unauthorized(_) => "control_plane_unauthorized".to_owned(),
+        StopReason::PlaneLost(_) => "control_plane_unavailable".to_owned(),
         StopReason::Misconfigured(_) => "control_plane_misconfigured".to_owned(),
         StopReason::DiskFull(_) => "disk_full".to_owned(),
         StopReason::DeliveryRefused(_) => "delivery_refused".to_owned(),
@@ -469,6 +471,7 @@ fn exit_code(reason: &StopReason) -> u8 {
         StopReason::Finished | StopReason::Limit(_) | StopReason::Spider(_) => 0,
         StopReason::Signal => 2,
         StopReason::Unauthorized(_)
+        | StopReason::PlaneLost(_)
         | StopReason::Misconfigured(_)
         | StopReason::DiskFull(_)
         | StopReason::DeliveryRefused(_)

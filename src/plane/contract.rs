@@ -13,13 +13,27 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::follow::ConfigFeed;
+use crate::spinneret::ConfigKey;
+pub use crate::spinneret::ErrorKind;
+
+/// Most leases one call asks for (wire contract, 4.1).
+pub const BATCH_MAX: usize = 50;
+
 /// A control plane. Calls may take long; the broker and the reporter never block on them.
 pub trait ControlPlane: Send + Sync + 'static {
     /// Asks for one lease.
     fn acquire(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Refusal>>;
 
-    /// Hands over a batch of reports; answers those that were rejected for good.
-    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>>;
+    /// Asks for `count` leases at once, at least 1 and at most [`BATCH_MAX`], all for the same ask; between one and `count`
+    /// come, each of another identity.
+    fn acquire_batch(&self, ask: Ask, count: usize) -> BoxFuture<'_, Result<Vec<Grant>, Refusal>> {
+        let _ = count;
+        Box::pin(async move { self.acquire(ask).await.map(|grant| vec![grant]) })
+    }
+
+    /// Hands over a batch of reports; answers what became of those that were not simply taken.
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>>;
 
     /// Gives a lease back without a report. Releasing twice is no error.
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>>;
@@ -29,6 +43,25 @@ pub trait ControlPlane: Send + Sync + 'static {
 
     /// The plane's own count of leases, where it can be known (the embedded plane).
     fn ledger(&self) -> Option<PlaneLedger>;
+
+    /// Whether a call costs a way over the network: then asks are gathered, and leases asked for ahead.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Follows config items, 1 to 200 of them, until the feed is dropped. Begins with what the plane says now, or with the
+    /// snapshots of an earlier run when it cannot be reached.
+    ///
+    /// Fails with [`PlaneError::Unauthorized`] when the token may not read one of them.
+    fn follow(&self, keys: Vec<ConfigKey>) -> BoxFuture<'_, Result<Arc<dyn ConfigFeed>, PlaneError>> {
+        let _ = keys;
+        Box::pin(async { Err(PlaneError::NotFound("this control plane keeps no configuration".to_owned())) })
+    }
+
+    /// A secret of the config centre. Each reading is written down there.
+    fn secret(&self, path: String) -> BoxFuture<'_, Result<SecretString, PlaneError>> {
+        Box::pin(async move { Err(PlaneError::NotFound(format!("this control plane keeps no secret {path}"))) })
+    }
 }
 
 /// A lease's name at its control plane.
@@ -50,6 +83,8 @@ pub struct Ask {
     pub session_key: Option<Arc<str>>,
     /// True where no rule matched: an identity of the host without credential, limit or cool-down.
     pub anonymous: bool,
+    /// What named site and client, for messages: `LEASES rule 2`; `None` where the request itself did, or nothing.
+    pub rule: Option<Arc<str>>,
 }
 
 /// One identity and one proxy, for one request, until it is released or expires.
@@ -63,10 +98,38 @@ pub struct Grant {
     pub credential: Arc<Credential>,
     /// The proxy to go through.
     pub proxy: Option<ProxyUrl>,
+    /// What else is known of it, for people; nothing of it is secret.
+    pub about: About,
     /// When the plane takes the lease back.
     pub expires_at: Instant,
     /// How long before the expiry to renew, if the request is still under way.
     pub renew_before: Duration,
+}
+
+/// What a person may know of a lease. Nothing here decides anything.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The endpoint group the plane chose.
+    pub group: Arc<str>,
+    /// The type of the identity.
+    pub identity_type: Arc<str>,
+    /// The proxy, without its URL.
+    pub proxy: Option<ProxyAbout>,
+    /// The identity was chosen by the session key.
+    pub is_sticky: bool,
+    /// The lease tries whether site or identity are good again.
+    pub is_probe: bool,
+}
+
+/// What a person may know of a proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyAbout {
+    /// Its name at the plane.
+    pub id: Arc<str>,
+    /// `datacenter`, `residential`, `mobile`, `tunnel` or another word.
+    pub kind: Arc<str>,
+    /// Its region; may be empty.
+    pub region: Arc<str>,
 }
 
 /// A site's identity: the key of its cookie jar and of its connections.
@@ -83,12 +146,14 @@ pub struct IdentityKey {
 pub struct Credential {
     /// Headers.
     pub headers: HeaderMap,
-    /// Cookies.
+    /// Cookies. Those of a credential that has only a `Cookie` header are read from it.
     pub cookies: Vec<(String, SecretString)>,
     /// Query parameters.
     pub query: Vec<(String, SecretString)>,
-    /// Free JSON for `authorize`; never merged by the runtime.
-    pub json: Map<String, Value>,
+    /// Free JSON for `authorize`, `null` without any; never merged by the runtime.
+    pub json: Value,
+    /// Named values for `authorize`: tokens, device numbers; never merged by the runtime.
+    pub values: Map<String, Value>,
 }
 
 /// A proxy's URL, user and password included. `Debug` shows scheme and host only.
@@ -126,12 +191,18 @@ pub enum RefusalKind {
     SiteUnknown,
     /// The plane does not know this client.
     ClientUnknown,
+    /// The plane does not know this endpoint group.
+    GroupUnknown,
     /// The ask itself is wrong.
     Invalid,
     /// The token is not accepted: nothing will be granted.
     Unauthorized,
-    /// The plane cannot be reached.
+    /// The token is accepted and may not do this.
+    Forbidden,
+    /// The plane cannot be reached, or cannot serve anybody now.
     Unreachable,
+    /// The plane was asked and its answer was lost: it may have granted a lease that nobody knows. It expires by itself.
+    Unanswered,
 }
 
 /// What one attempt was like. Each attempt and each redirect hop is reported exactly once.
@@ -155,6 +226,8 @@ pub struct Report {
     pub business_code: Option<String>,
     /// The callback's own judgement.
     pub outcome_hint: Option<String>,
+    /// When it was sent.
+    pub sent_at: Instant,
     /// From send to last byte.
     pub latency: Duration,
     /// Bytes on the wire.
@@ -165,28 +238,13 @@ pub struct Report {
     pub release: bool,
 }
 
-/// The control plane's classes of transport errors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// Name resolution.
-    Dns,
-    /// Connecting.
-    Connect,
-    /// TLS.
-    Tls,
-    /// The proxy.
-    Proxy,
-    /// A time limit.
-    Timeout,
-    /// The connection broke.
-    Reset,
-    /// The reply could not be read.
-    Protocol,
-    /// The job stopped the request.
-    Cancelled,
-    /// Anything else.
-    Other,
+/// What became of a batch of reports, besides those that were simply taken.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Taken {
+    /// Those the plane had already, from a call whose answer was lost.
+    pub duplicated: u64,
+    /// Those it will never take.
+    pub rejected: Vec<Rejected>,
 }
 
 /// A report the plane will never take.
@@ -194,6 +252,8 @@ pub enum ErrorKind {
 pub struct Rejected {
     /// Which report.
     pub id: u64,
+    /// The plane does not know the lease: it was started anew, or the lease ended too long ago.
+    pub is_unknown_lease: bool,
     /// Why.
     pub reason: String,
 }
@@ -208,9 +268,18 @@ pub enum PlaneError {
     /// The plane does not take this node's token.
     #[error("the control plane refuses this node: {0}")]
     Unauthorized(String),
-    /// The lease is unknown or over.
-    #[error("lease {0} is unknown or over")]
+    /// The lease is over.
+    #[error("lease {0} is over")]
     NoLease(String),
+    /// The plane does not know the lease: it was started anew, or the lease ended too long ago.
+    #[error("the control plane does not know lease {0}")]
+    UnknownLease(String),
+    /// There is no such thing at the plane.
+    #[error("{0}")]
+    NotFound(String),
+    /// The call itself is wrong, and no repetition of it will be taken.
+    #[error("the control plane does not take this call: {0}")]
+    Invalid(String),
 }
 
 /// Leases by their end. Always `acquired == released + expired + open`.
@@ -226,6 +295,8 @@ pub struct PlaneLedger {
     pub open: u64,
     /// Reports taken.
     pub reports: u64,
+    /// Identities and proxies that a report sent to rest, be it for one endpoint group or for all.
+    pub cooled: u64,
 }
 
 impl PlaneLedger {
@@ -249,16 +320,22 @@ impl RefusalKind {
             Self::Overloaded => "overloaded",
             Self::SiteUnknown => "site_unknown",
             Self::ClientUnknown => "client_unknown",
+            Self::GroupUnknown => "endpoint_group_unknown",
             Self::Invalid => "invalid_argument",
             Self::Unauthorized => "unauthenticated",
+            Self::Forbidden => "permission_denied",
             Self::Unreachable => "unavailable",
+            Self::Unanswered => "unanswered",
         }
     }
 
     /// Whether asking again can help.
     #[must_use]
     pub fn is_temporary(self) -> bool {
-        !matches!(self, Self::SiteUnknown | Self::ClientUnknown | Self::Invalid | Self::Unauthorized)
+        !matches!(
+            self,
+            Self::SiteUnknown | Self::ClientUnknown | Self::GroupUnknown | Self::Invalid | Self::Unauthorized | Self::Forbidden
+        )
     }
 }
 
@@ -288,7 +365,8 @@ impl fmt::Debug for Credential {
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .field("cookies", &self.cookies.iter().map(|(k, _)| k).collect::<Vec<_>>())
             .field("query", &self.query.iter().map(|(k, _)| k).collect::<Vec<_>>())
-            .field("json", &self.json.keys().collect::<Vec<_>>())
+            .field("has_json", &!self.json.is_null())
+            .field("values", &self.values.keys().collect::<Vec<_>>())
             .finish()
     }
 }
@@ -308,7 +386,7 @@ impl Credential {
     /// Whether the credential adds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.cookies.is_empty() && self.query.is_empty() && self.json.is_empty()
+        self.headers.is_empty() && self.cookies.is_empty() && self.query.is_empty() && self.json.is_null() && self.values.is_empty()
     }
 
     /// The credential's cookies as one `Cookie` header value, `None` without any.

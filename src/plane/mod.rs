@@ -2,13 +2,16 @@
 //! plane that keeps the server's model in memory. Knows no actor and no engine.
 
 mod contract;
+mod desk;
 pub mod embedded;
 pub(crate) mod face;
+mod follow;
 pub mod identities;
-mod model;
-mod seed;
+pub(crate) mod model;
+pub mod remote;
 #[cfg(test)]
 pub(crate) mod scripted;
-mod seed;
+pub(crate) mod seed;
 
 pub use contract::*;
+pub use follow::{ConfigFeed, Configured};

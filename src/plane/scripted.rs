@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::{Ask, ControlPlane, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, Refusal, Rejected, Report};
+use super::{About, Ask, ControlPlane, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, Refusal, Report, Taken};
 
 /// How one call goes.
 pub(crate) enum Act<T> {
@@ -29,7 +29,7 @@ type Script<T> = Mutex<VecDeque<Act<T>>>;
 
 pub(crate) struct Scripted {
     pub(crate) acquires: Script<Result<Grant, Refusal>>,
-    pub(crate) reports: Script<Result<Vec<Rejected>, PlaneError>>,
+    pub(crate) reports: Script<Result<Taken, PlaneError>>,
     pub(crate) releases: Script<Result<(), PlaneError>>,
     pub(crate) renewals: Script<Result<Instant, PlaneError>>,
     pub(crate) door: Semaphore,
@@ -78,6 +78,7 @@ pub(crate) fn grant(lease: &str) -> Grant {
         identity: IdentityKey { site: "shop".into(), name: "a".into() },
         credential: Arc::default(),
         proxy: None,
+        about: About::default(),
         expires_at: Instant::now() + Duration::from_secs(300),
         renew_before: Duration::from_secs(75),
     }
@@ -88,9 +89,9 @@ impl ControlPlane for Scripted {
         Box::pin(self.play(format!("acquire {}", ask.site), &self.acquires, || Ok(grant("lse"))))
     }
 
-    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>> {
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
         let ids: Vec<String> = reports.iter().map(|report| report.id.to_string()).collect();
-        Box::pin(self.play(format!("report {}", ids.join(",")), &self.reports, || Ok(Vec::new())))
+        Box::pin(self.play(format!("report {}", ids.join(",")), &self.reports, || Ok(Taken::default())))
     }
 
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {

@@ -9,17 +9,17 @@ use crate::plane::ErrorKind;
 pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
     match failure {
         FailureKind::Resolve => Some(ErrorKind::Dns),
-        FailureKind::Refused => Some(ErrorKind::Connect),
+        FailureKind::Refused => Some(ErrorKind::ConnRefused),
         // A lease that could not be renewed ended the attempt by its time limit.
         FailureKind::ConnectTimeout | FailureKind::Timeout | FailureKind::IdleTimeout | FailureKind::LeaseLost => {
             Some(ErrorKind::Timeout)
         }
-        FailureKind::Lost | FailureKind::DataLoss => Some(ErrorKind::Reset),
+        FailureKind::Lost | FailureKind::DataLoss => Some(ErrorKind::ConnReset),
         FailureKind::Tls => Some(ErrorKind::Tls),
-        FailureKind::Proxy => Some(ErrorKind::Proxy),
-        FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Protocol),
+        FailureKind::Proxy => Some(ErrorKind::ProxyAuth),
+        FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Other),
         // We hung up: it says nothing against identity, proxy or target.
-        FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Cancelled),
+        FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Other),
         FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
         FailureKind::Callback => None,
         FailureKind::HttpStatus
@@ -45,17 +45,17 @@ mod tests {
         use FailureKind as F;
         for (failure, kind) in [
             (F::Resolve, Some(E::Dns)),
-            (F::Refused, Some(E::Connect)),
+            (F::Refused, Some(E::ConnRefused)),
             (F::ConnectTimeout, Some(E::Timeout)),
             (F::Timeout, Some(E::Timeout)),
             (F::IdleTimeout, Some(E::Timeout)),
-            (F::Lost, Some(E::Reset)),
+            (F::Lost, Some(E::ConnReset)),
             (F::Tls, Some(E::Tls)),
-            (F::Proxy, Some(E::Proxy)),
-            (F::BadReply, Some(E::Protocol)),
-            (F::DataLoss, Some(E::Reset)),
-            (F::TooLarge, Some(E::Cancelled)),
-            (F::Decode, Some(E::Protocol)),
+            (F::Proxy, Some(E::ProxyAuth)),
+            (F::BadReply, Some(E::Other)),
+            (F::DataLoss, Some(E::ConnReset)),
+            (F::TooLarge, Some(E::Other)),
+            (F::Decode, Some(E::Other)),
             (F::UnsupportedScheme, Some(E::Other)),
             (F::HttpStatus, None),
             (F::RobotsForbidden, None),
@@ -68,7 +68,7 @@ mod tests {
             (F::LeaseRefused, None),
             (F::LeaseLost, Some(E::Timeout)),
             (F::Middleware, Some(E::Other)),
-            (F::Cancelled, Some(E::Cancelled)),
+            (F::Cancelled, Some(E::Other)),
             (F::Internal, Some(E::Other)),
         ] {
             assert_eq!(error_kind(failure), kind, "{failure}");
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn what_never_reached_the_target_is_no_fault_of_it() {
         for failure in [FailureKind::Cancelled, FailureKind::TooLarge] {
-            assert_eq!(error_kind(failure), Some(ErrorKind::Cancelled));
+            assert_eq!(error_kind(failure), Some(ErrorKind::Other));
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::api::stats::Stats;
 use crate::backoff::Backoff;
 use crate::broker::{Call, Net};
 use crate::engine;
-use crate::plane::{ControlPlane, PlaneError, Rejected};
+use crate::plane::{ControlPlane, PlaneError, Taken};
 
 /// What a reporter is made of. The same parts make its successor, which goes on with the same queue.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ struct State {
     beginning: bool,
 }
 
-type Answer = Result<Vec<Rejected>, PlaneError>;
+type Answer = Result<Taken, PlaneError>;
 
 impl Backlog {
     /// Reports not handed over yet, those of a call under way included.
@@ -163,7 +163,7 @@ impl Reporter {
     fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer) {
         let stats = &self.parts.stats;
         let settled = match answer {
-            Ok(rejected) => queue.taken(rejected),
+            Ok(taken) => queue.taken(taken.rejected),
             Err(PlaneError::NoLease(lease)) => queue.refused(&PlaneError::NoLease(lease).to_string()),
             Err(e) => {
                 let failures = queue.failed();

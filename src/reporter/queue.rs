@@ -130,7 +130,7 @@ impl<S> Queue<S> {
     pub fn refused(&mut self, reason: &str) -> Settled {
         self.answered();
         let sent = std::mem::take(&mut self.flying);
-        let reject = |entry: Entry<S>| Rejected { id: entry.report.id, reason: reason.to_owned() };
+        let reject = |entry: Entry<S>| Rejected { id: entry.report.id, is_unknown_lease: false, reason: reason.to_owned() };
         Settled { handed: 0, rejected: sent.into_iter().map(reject).collect() }
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn no(id: u64) -> Rejected {
-        Rejected { id, reason: "no".to_owned() }
+        Rejected { id, is_unknown_lease: false, reason: "no".to_owned() }
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             queue.refused("over"),
             Settled {
                 handed: 0,
-                rejected: vec![Rejected { id: 4, reason: "over".to_owned() }, Rejected { id: 5, reason: "over".to_owned() },]
+                rejected: vec![Rejected { id: 4, is_unknown_lease: false, reason: "over".to_owned() }, Rejected { id: 5, is_unknown_lease: false, reason: "over".to_owned() },]
             }
         );
         assert!(queue.is_empty());

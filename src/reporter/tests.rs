@@ -22,6 +22,7 @@ pub(super) fn report(id: u64, release: bool) -> Report {
         markers: Vec::new(),
         business_code: None,
         outcome_hint: None,
+        sent_at: Instant::now(),
         latency: Duration::from_millis(20),
         bytes: 100,
         retry_after: None,
@@ -119,7 +120,7 @@ fn a_report_that_releases_nothing_waits_for_others() {
 fn while_a_call_is_under_way_reports_gather_for_the_next() {
     run_local(async {
         let plane = Scripted::new();
-        plane.reports.lock().unwrap().push_back(Act::After(millis(300), Ok(Vec::new())));
+        plane.reports.lock().unwrap().push_back(Act::After(millis(300), Ok(Taken::default())));
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 1_000);
         stage.offer(1, true);
         for id in 2..=4 {
@@ -135,7 +136,7 @@ fn while_a_call_is_under_way_reports_gather_for_the_next() {
 fn the_link_is_full_when_the_queue_is() {
     run_local(async {
         let plane = Scripted::new();
-        plane.reports.lock().unwrap().push_back(Act::After(millis(300), Ok(Vec::new())));
+        plane.reports.lock().unwrap().push_back(Act::After(millis(300), Ok(Taken::default())));
         let stage = stage(plane, Net::Here, 3);
         for id in 1..=3 {
             assert!(stage.offer(id, true));
@@ -211,8 +212,8 @@ fn a_flush_covers_every_report_that_was_sent_before_it() {
 fn rejected_reports_are_told_one_by_one() {
     run_local(async {
         let plane = Scripted::new();
-        let no = |id| Rejected { id, reason: "no".to_owned() };
-        plane.reports.lock().unwrap().extend([Act::Now(Ok(vec![no(2)])), Act::Now(Err(PlaneError::NoLease("lse".to_owned())))]);
+        let no = |id| crate::plane::Rejected { id, is_unknown_lease: false, reason: "no".to_owned() };
+        plane.reports.lock().unwrap().extend([Act::Now(Ok(Taken { duplicated: 0, rejected: vec![no(2)] })), Act::Now(Err(PlaneError::NoLease("lse".to_owned())))]);
         let stage = stage(plane, Net::Here, 1_000);
         assert!(stage.offer(1, true) && stage.offer(2, true));
         assert_eq!(stage.handed().await, 1);
@@ -248,7 +249,7 @@ fn the_answer_to_a_call_outlives_the_reporter_that_made_it() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     run_local(async {
         let plane = Scripted::new();
-        plane.reports.lock().unwrap().push_back(Act::AtDoor(Ok(Vec::new())));
+        plane.reports.lock().unwrap().push_back(Act::AtDoor(Ok(Taken::default())));
         let stage = stage(Arc::clone(&plane) as _, Net::Runtime(runtime.handle().clone()), 8);
         stage.offer(1, true);
         while plane.calls().is_empty() {
@@ -276,6 +277,7 @@ fn with_the_embedded_plane_every_report_ends_its_lease() {
                 path: "/".to_owned(),
                 session_key: None,
                 anonymous: false,
+                rule: None,
             };
             ask.anonymous = true;
             let lease = plane.acquire_now(&ask).unwrap().lease;

@@ -232,7 +232,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub =
-        Hub::new(hub_config(&settings, context, rules, releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
+        Hub::new(hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
     let (done, ended) = oneshot::channel();
     let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
     // The engine is fatal: it is made once, and a panic in it ends the job.
@@ -277,7 +277,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
 fn hub_config(
     settings: &Settings,
     context: Context,
-    rules: Rules,
+    rules: &Arc<Rules>,
     releaser: crate::engine::ticket::Releaser,
     start_cursor: u64,
 ) -> HubConfig {
@@ -301,7 +301,14 @@ fn hub_config(
             errors: settings.closespider_errorcount,
         },
         start_cursor,
-        ask: Box::new(move |job| rules.ask(&job.request)),
+        ask: {
+            let rules = rules.clone();
+            Box::new(move |job| rules.ask(&job.request))
+        },
+        stays: {
+            let rules = rules.clone();
+            Box::new(move |job, to| rules.stays(&job.request, to))
+        },
         releaser,
         context,
         robots_again: ROBOTS_AGAIN,

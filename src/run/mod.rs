@@ -185,7 +185,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
 
     let watcher =
-        spec.layers.filter(|_| settings.config_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
+        spec.layers.filter(|_| settings.settings_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
     if let Some((path, layers)) = watcher {
         let log = crate::cli::logging::current();
         let parts = ConfigParts {
@@ -193,7 +193,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             seen: config_stamp,
             path,
             settings: settings.clone(),
-            poll: settings.config_poll,
+            poll: settings.settings_poll,
             engine: engine.clone(),
             on_change: Arc::new(move |settings| {
                 log.set_level(settings.log_level);

@@ -148,7 +148,7 @@ impl Rule for Components {
 }
 
 /// JSON if it begins like a JSON list, else words separated by commas; empty text is an empty list.
-fn list_from_text(text: &str, word: impl Fn(&str) -> Value) -> Value {
+pub(crate) fn list_from_text(text: &str, word: impl Fn(&str) -> Value) -> Value {
     let trimmed = text.trim();
     if trimmed.starts_with('[') {
         return structure_from_text(trimmed);

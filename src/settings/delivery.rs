@@ -11,7 +11,16 @@ use super::secret::Secret;
 use super::table::Settings;
 
 /// The base URL of a backend, empty for none.
-pub(crate) struct BaseUrl;
+pub(crate) struct BaseUrl {
+    example: &'static str,
+    secrets: &'static str,
+}
+
+impl BaseUrl {
+    pub(crate) const APCLOUDY: Self =
+        Self { example: "https://apcloudy.example/api", secrets: "keys go into APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY" };
+    pub(crate) const SPINNERET: Self = Self { example: "https://spinneret.example", secrets: "the token goes into SPINNERET_TOKEN" };
+}
 
 impl Rule for BaseUrl {
     type Out = Option<String>;
@@ -31,9 +40,11 @@ impl Rule for BaseUrl {
     }
 
     fn allowed(&self) -> String {
-        "an http or https URL, with a path if wanted, for example \"https://apcloudy.example/api\"; leave out user, \
-         password, query and fragment, keys go into APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY (empty: not set)"
-            .to_owned()
+        format!(
+            "an http or https URL, with a path if wanted, for example {:?}; leave out user, password, query and fragment, {} \
+             (empty: not set)",
+            self.example, self.secrets
+        )
     }
 }
 
@@ -93,9 +104,11 @@ impl Rule for SecretKey {
     }
 }
 
-/// Settings of APCloudy delivery that were given without others they need.
+/// Settings of a backend that were given without others they need.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Half {
+    pub(crate) what: &'static str,
+    pub(crate) way_out: &'static str,
     pub(crate) given: Vec<&'static str>,
     pub(crate) missing: Vec<&'static str>,
 }
@@ -111,7 +124,25 @@ pub(crate) fn half(settings: &Settings) -> Option<Half> {
     let mut given: Vec<&'static str> = names(true).collect();
     given.extend(settings.apcloudy_ca_file.is_some().then_some("APCLOUDY_CA_FILE"));
     let missing: Vec<&'static str> = names(false).collect();
-    (!given.is_empty() && !missing.is_empty()).then_some(Half { given, missing })
+    let (what, way_out) = (
+        "APCloudy",
+        "give all of APCLOUDY_URL, APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY, or none of them and no APCLOUDY_CA_FILE to deliver \
+         into the job store of DATA_DIR",
+    );
+    (!given.is_empty() && !missing.is_empty()).then_some(Half { what, way_out, given, missing })
+}
+
+/// Whether the control plane is set up by half; `None` when it is as a whole, or not at all.
+pub(crate) fn half_plane(settings: &Settings) -> Option<Half> {
+    let needed =
+        [("SPINNERET_URL", settings.spinneret_url.is_some()), ("SPINNERET_TOKEN", settings.spinneret_token.is_some())];
+    let names = |those: bool| needed.iter().filter(move |(_, set)| *set == those).map(|(name, _)| *name);
+    let (given, missing): (Vec<_>, Vec<_>) = (names(true).collect(), names(false).collect());
+    let (what, way_out) = (
+        "The control plane",
+        "give SPINNERET_URL and SPINNERET_TOKEN, or none of them for the embedded control plane (IDENTITIES)",
+    );
+    (!given.is_empty() && !missing.is_empty()).then_some(Half { what, way_out, given, missing })
 }
 
 /// Reads a secret that has no fault.

@@ -90,14 +90,17 @@ pub enum SettingsError {
         /// What is wrong and what is allowed.
         why: String,
     },
-    /// Settings of APCloudy delivery without others they need.
+    /// Settings of a backend without others they need.
     #[error(
-        "APCloudy is set up by half: found {} without {}; give all of APCLOUDY_URL, APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY, \
-         or none of them and no APCLOUDY_CA_FILE to deliver into the job store of DATA_DIR",
+        "{what} is set up by half: found {} without {}; {way_out}",
         list_text(.given, Source::to_string),
         list_text(.missing, absence_text)
     )]
     Incomplete {
+        /// What is set up.
+        what: &'static str,
+        /// What to do.
+        way_out: &'static str,
         /// What was given, and where.
         given: Vec<(&'static str, Source)>,
         /// What is missing. One whose source is not the default is there, but empty.

@@ -273,9 +273,21 @@ impl Layers {
                 ),
             );
         }
-        if let Some(half) = delivery::half(settings) {
+        if settings.spinneret_backoff > settings.spinneret_backoff_max {
+            conflict(
+                "SPINNERET_BACKOFF",
+                "SPINNERET_BACKOFF_MAX",
+                format!(
+                    "found {} s above its limit of {} s; raise the limit or lower the wait",
+                    settings.spinneret_backoff.as_secs_f64(),
+                    settings.spinneret_backoff_max.as_secs_f64()
+                ),
+            );
+        }
+        let halves = [delivery::half(settings), delivery::half_plane(settings)];
+        for delivery::Half { what, way_out, given, missing } in halves.into_iter().flatten() {
             let sourced = |keys: Vec<&'static str>| keys.into_iter().map(|key| (key, self.source_of(key))).collect();
-            conflicts.push(SettingsError::Incomplete { given: sourced(half.given), missing: sourced(half.missing) });
+            conflicts.push(SettingsError::Incomplete { what, way_out, given: sourced(given), missing: sourced(missing) });
         }
         conflicts
     }

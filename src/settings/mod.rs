@@ -22,6 +22,7 @@ mod structure;
 mod table;
 mod template;
 mod value;
+mod watched;
 mod yaml;
 
 pub use change::{Changes, changes};
@@ -34,8 +35,8 @@ pub use secret::Secret;
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, OnFatal, ProgressStyle, RequestRecords,
-    UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
+    RequestRecords, UnmatchedLease,
 };
 
 #[cfg(test)]

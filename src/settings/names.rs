@@ -31,7 +31,6 @@ impl Name {
     }
 }
 
-const PLANE: &str = "remove it; leases, reports and config come from the embedded control plane (see IDENTITIES)";
 const NOT_YET: &str = "remove it";
 const COMPILED: &str = "remove it; spiders and components are registered when the program is built";
 const ORDER: &str = "remove it; start requests go first in, first out, all others last in, first out by priority";
@@ -44,7 +43,6 @@ const BASE: &str = "remove it; built-in components are switched off by name in t
 
 /// Names with a meaning elsewhere, and the way out; `*` at the end covers all names that begin so.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("SPINNERET_*", PLANE),
     ("ADDONS", COMPILED),
     ("AJAXCRAWL_ENABLED", NOT_YET),
     ("ASYNCIO_EVENT_LOOP", TWISTED),
@@ -184,8 +182,6 @@ mod tests {
             "TWISTED_REACTOR",
             "HTTPCACHE_ENABLED",
             "SCHEDULER_DISK_QUEUE",
-            "SPINNERET_URL",
-            "SPINNERET_TOKEN",
             "DOWNLOADER_CLIENTCONTEXTFACTORY",
             "DUPEFILTER_CLASS",
             "AUTOTHROTTLE_ENABLED",

@@ -18,8 +18,9 @@ use super::rule::{
 };
 use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
+use super::watched::{ConfigNames, MarkerRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, OnFatal, ProgressStyle, RequestRecords,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle, RequestRecords,
     UnmatchedLease,
 };
 
@@ -205,7 +206,8 @@ settings_table! {
         "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
         /// Time without any grant after which a site's requests are given up.
         "LEASE_GIVE_UP" Restart lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
-        /// Requests that no rule of `LEASES` matches: `refuse` or `anonymous`. Only with a real control plane.
+        /// Requests that no rule of `LEASES` matches, with the control plane at `SPINNERET_URL`: `refuse` drops them, counted and
+        /// named in the log; `anonymous` sends them without any identity and proxy. The embedded plane always does the latter.
         "LEASE_UNMATCHED" Restart lease_unmatched: UnmatchedLease = Choice {
             of: &[("refuse", UnmatchedLease::Refuse), ("anonymous", UnmatchedLease::Anonymous)], note: "" }, json!("refuse");
         /// File with sites, clients and identities for the embedded control plane; not set: one anonymous identity per host.
@@ -213,15 +215,57 @@ settings_table! {
         /// Time a report waits for the marks of its callback.
         "REPORT_HOLD" Restart report_hold: Duration = Span::seconds(0.0, 60.0), json!(2);
         /// Reports sent together.
-        "REPORT_BATCH" Restart report_batch: usize = Whole::<usize>::between(1, 1_000), json!(100);
+        "REPORT_BATCH" Restart report_batch: usize = Whole::<usize>::between(1, 500), json!(100);
         /// Longest time a report waits for its batch to fill.
         "REPORT_FLUSH" Restart report_flush: Duration = Span::seconds(0.001, 60.0), json!(0.2);
         /// Reports that may wait; at 80 % no new lease is taken.
         "REPORT_QUEUE" Restart report_queue: usize = Whole::<usize>::between(10, 10_000_000), json!(10_000);
+        /// Markers that reports carry by rule: each table has `marker` and one or more of `status`, `css` and `regex`, which all
+        /// must match; `domains` limits it to hosts. A spider's own `mark` adds to them.
+        "MARKERS" Restart markers: Vec<MarkerRule> = MarkerRules, json!([]);
+    }
+    "Control plane" {
+        /// Base URL of the Spinneret control plane that leases, reports and config go to; empty: the embedded one, fed by `IDENTITIES`.
+        "SPINNERET_URL" Restart spinneret_url: Option<String> = BaseUrl::SPINNERET, json!(null);
+        /// This node's token. Best given in the environment; never shown.
+        "SPINNERET_TOKEN" Restart spinneret_token: Option<Secret> = ApiKey, json!(null);
+        /// Name of this node in the plane's statistics; not set: the host name.
+        "SPINNERET_NODE" Restart spinneret_node: Option<String> = OptionalText, json!(null);
+        /// PEM file with further certificate authorities the plane's certificate may be of.
+        "SPINNERET_CA_FILE" Restart spinneret_ca_file: Option<PathBuf> = OptionalPath, json!(null);
+        /// Directory of the snapshots of config items; not set: `~/.spinneret/cache`.
+        "SPINNERET_CACHE_DIR" Restart spinneret_cache_dir: Option<PathBuf> = OptionalPath, json!(null);
+        /// Keep snapshots of config items, for starts while the plane cannot be reached.
+        "SPINNERET_SNAPSHOTS" Restart spinneret_snapshots: bool = Flag, json!(true);
+        /// Keep encrypted snapshots of config items with secrets in them; false: none of those.
+        "SPINNERET_CACHE_SECRETS" Restart spinneret_cache_secrets: bool = Flag, json!(false);
+        /// Config groups whose items count as secret in snapshots, whatever is in them.
+        "SPINNERET_SECRET_GROUPS" Restart spinneret_secret_groups: Vec<String> = Words, json!([]);
+        /// Milliseconds the plane may wait for a free identity before it refuses a lease.
+        "SPINNERET_WAIT_MS" Restart spinneret_wait_ms: Duration = Span::millis(0.0, 5_000.0), json!(0);
+        /// Time to connect to the plane.
+        "SPINNERET_CONNECT_TIMEOUT" Restart spinneret_connect_timeout: Duration = Span::seconds(0.001, 3_600.0), json!(3);
+        /// Time for the plane's answer, beside what it was asked to wait.
+        "SPINNERET_TIMEOUT" Restart spinneret_timeout: Duration = Span::seconds(0.001, 3_600.0), json!(10);
+        /// Connections to the plane; calls beyond wait.
+        "SPINNERET_MAX_CONNECTIONS" Restart spinneret_max_connections: usize = Whole::<usize>::between(2, 10_000), json!(256);
+        /// Repetitions of a failed call that may be repeated.
+        "SPINNERET_MAX_RETRIES" Restart spinneret_max_retries: u32 = Whole::<u32>::between(0, 100), json!(2);
+        /// Wait before the first repetition of a call, doubled with each further one, with jitter.
+        "SPINNERET_BACKOFF" Restart spinneret_backoff: Duration = Span::seconds(0.001, 3_600.0), json!(0.1);
+        /// Longest wait of our own before a repetition. At least `SPINNERET_BACKOFF`.
+        "SPINNERET_BACKOFF_MAX" Restart spinneret_backoff_max: Duration = Span::seconds(0.001, 3_600.0), json!(2);
+        /// Longest hint of the plane that a call waits for by itself; for a longer one the crawl turns to other work.
+        "SPINNERET_MAX_RETRY_AFTER" Restart spinneret_max_retry_after: Duration = Span::seconds(0.0, 3_600.0), json!(5);
+        /// Time without any answer of the plane after which the crawl gives up; 0: never.
+        "SPINNERET_UNAVAILABLE_TIMEOUT" Restart spinneret_unavailable_timeout: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
+        /// Config items whose content goes over the settings file, as `group/key`; later ones go over earlier ones. Only live
+        /// settings and names of your own (in lower case) may stand there. Spiders read them with `ctx.config`.
+        "CONFIG_WATCH" Restart config_watch: Vec<String> = ConfigNames, json!([]);
     }
     "Delivery" {
         /// Base URL of the APCloudy backend that gets the records; empty: the embedded sink in `DATA_DIR`.
-        "APCLOUDY_URL" Restart apcloudy_url: Option<String> = BaseUrl, json!(null);
+        "APCLOUDY_URL" Restart apcloudy_url: Option<String> = BaseUrl::APCLOUDY, json!(null);
         /// The backend's API key. Best given in the environment; never shown.
         "APCLOUDY_API_KEY" Restart apcloudy_api_key: Option<Secret> = ApiKey, json!(null);
         /// The key that batches are signed with. Best given in the environment; never shown, never sent.
@@ -254,9 +298,9 @@ settings_table! {
         /// Time for the last parses, reports, deliveries and files after that.
         "CLOSE_TIMEOUT" Restart close_timeout: Duration = Span::seconds(0.1, 25.0), json!(12);
         /// Follow changes of the settings file.
-        "CONFIG_WATCH" Restart config_watch: bool = Flag, json!(true);
+        "SETTINGS_WATCH" Restart settings_watch: bool = Flag, json!(true);
         /// Time between two looks at the settings file.
-        "CONFIG_POLL" Restart config_poll: Duration = Span::seconds(0.05, DAY), json!(1);
+        "SETTINGS_POLL" Restart settings_poll: Duration = Span::seconds(0.05, DAY), json!(1);
     }
 }
 

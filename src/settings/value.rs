@@ -133,3 +133,18 @@ pub struct LeaseRule {
     /// Keeps leases with the same key on one identity; empty: none.
     pub session_key: String,
 }
+
+/// One entry of `MARKERS`: what is marked on a report, and when. All conditions that are there must hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkerRule {
+    /// The marker, 1 to 64 characters.
+    pub marker: String,
+    /// Hosts it is for, each with everything below it; empty: all.
+    pub domains: Vec<String>,
+    /// Statuses, one of which the answer must have; empty: any.
+    pub status: Vec<u16>,
+    /// A selector that must find an element in the body.
+    pub css: Option<String>,
+    /// A pattern that must match the text of the body.
+    pub regex: Option<String>,
+}

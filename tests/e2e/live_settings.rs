@@ -21,7 +21,7 @@ fn a_changed_settings_file_changes_the_crawl() {
         Answer::html(format!("{links}<a href=\"/\">home</a>"))
     });
     let folder = Folder::new();
-    let slow = "CONFIG_POLL = 0.1\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n";
+    let slow = "SETTINGS_POLL = 0.1\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n";
     folder.write("dragline.toml", slow);
     let url = format!("url={}", server.url("/"));
     let running = folder.start(&["crawl", "bench", "-a", &url]);
@@ -32,7 +32,7 @@ fn a_changed_settings_file_changes_the_crawl() {
     assert!(before.iter().skip(1).all(|gap| *gap >= Duration::from_millis(330)), "{before:?}");
     assert!(!running.err().contains("DEBUG"));
 
-    folder.write("dragline.toml", "CONFIG_POLL = 0.1\nDOWNLOAD_DELAY = 0\nCONCURRENT_REQUESTS = 4\nLOG_LEVEL = \"DEBUG\"\n");
+    folder.write("dragline.toml", "SETTINGS_POLL = 0.1\nDOWNLOAD_DELAY = 0\nCONCURRENT_REQUESTS = 4\nLOG_LEVEL = \"DEBUG\"\n");
     running.says("settings changed");
     std::thread::sleep(Duration::from_secs(1));
     let fast_from = Instant::now();
@@ -42,12 +42,12 @@ fn a_changed_settings_file_changes_the_crawl() {
     running.says("DEBUG");
 
     // What is wrong or needs a restart is said, and the crawl goes on with what it has.
-    folder.write("dragline.toml", "CONFIG_POLL = 0.1\nDOWNLOAD_DELAI = 1\n");
+    folder.write("dragline.toml", "SETTINGS_POLL = 0.1\nDOWNLOAD_DELAI = 1\n");
     running.says("did you mean DOWNLOAD_DELAY");
     running.says("the settings stay as they are");
     folder.write(
         "dragline.toml",
-        "CONFIG_POLL = 0.1\nRETRY_TIMES = 9\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n",
+        "SETTINGS_POLL = 0.1\nRETRY_TIMES = 9\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n",
     );
     running.says("need a restart");
     std::thread::sleep(Duration::from_secs(1));

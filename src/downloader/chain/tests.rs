@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 use super::*;
 use crate::api::middleware::Middleware;
 use crate::api::request::{HandleStatus, Request};
-use crate::plane::{Credential, IdentityKey, LeaseId, ProxyUrl};
+use crate::plane::{About, Credential, IdentityKey, LeaseId, ProxyUrl};
 use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
@@ -28,13 +28,15 @@ fn grant(name: &str) -> Grant {
             .collect(),
         cookies: vec![("sid".into(), format!("canary-{name}-cookie").into())],
         query: vec![("key".into(), format!("canary-{name}-query").into()), ("page".into(), "9".into())],
-        json: Map::from_iter([("secret".to_owned(), json!(format!("canary-{name}-json")))]),
+        json: json!({ "secret": format!("canary-{name}-json") }),
+        values: Map::from_iter([("token".to_owned(), json!(format!("canary-{name}-value")))]),
     };
     Grant {
         lease: LeaseId("lease-1".into()),
         identity: IdentityKey { site: "shop".into(), name: name.into() },
         credential: Arc::new(credential),
         proxy: Some(ProxyUrl(format!("http://user:canary-{name}-proxy@127.0.0.1:1").into())),
+        about: About::default(),
         expires_at: Instant::now() + Duration::from_secs(60),
         renew_before: Duration::from_secs(10),
     }

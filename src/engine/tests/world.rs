@@ -29,7 +29,7 @@ use crate::engine::message::{Control, Ended, Fact, StopReason};
 use crate::engine::ticket::Tag;
 use crate::engine::window::Bytes as Window;
 use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed, Part};
-use crate::plane::{Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind};
+use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind};
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
@@ -146,6 +146,7 @@ impl World {
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
             start_cursor: 0,
+            stays: Box::new(|job, to| job.url().origin() == to.origin()),
             ask: Box::new(|job| {
                 Some(Ask {
                     site: "site".into(),
@@ -154,6 +155,7 @@ impl World {
                     path: job.url().path().into(),
                     session_key: None,
                     anonymous: false,
+                    rule: None,
                 })
             }),
             releaser: Arc::new(move |lease: LeaseId| {
@@ -424,6 +426,7 @@ impl World {
             identity: IdentityKey { site: "site".into(), name: "one".into() },
             credential: Arc::new(Credential::default()),
             proxy: None,
+            about: About::default(),
             expires_at: self.now + Duration::from_secs(300),
             renew_before: Duration::from_secs(30),
         };
@@ -570,5 +573,5 @@ fn reply(status: u16) -> Reply {
 }
 
 fn attempt(status: Option<u16>, fault: Option<Fault>, now: Instant) -> Attempt {
-    Attempt { status, fault, sent_at: Some(now), latency: Duration::from_millis(3), bytes: 100, charged: 0, retry_after: None }
+    Attempt { status, fault, sent_at: Some(now), latency: Duration::from_millis(3), bytes: 100, ..Attempt::default() }
 }

@@ -225,6 +225,6 @@ mod tests {
         assert!(leases.expire(end - Duration::from_millis(1)).is_none());
         assert_eq!(leases.expire(end).unwrap().expires_at, end);
         assert!(leases.expire(end + TTL).is_none());
-        assert_eq!(leases.ledger(), PlaneLedger { acquired: 1, released: 0, expired: 1, open: 0, reports: 0 });
+        assert_eq!(leases.ledger(), PlaneLedger { acquired: 1, released: 0, expired: 1, open: 0, reports: 0, cooled: 0 });
     }
 }

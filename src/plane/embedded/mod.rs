@@ -20,8 +20,8 @@ use self::leases::{Holding, Leases, Taken, after};
 use self::roster::{ANONYMOUS, Roster};
 use self::site::{Proxy, Site};
 use super::{
-    Ask, ControlPlane, Credential, ErrorKind, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind,
-    Rejected, Report,
+    About, Ask, ControlPlane, Credential, ErrorKind, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind,
+    Rejected, Report, Taken as TakenIn,
 };
 
 /// How long an anonymous lease lasts.
@@ -123,6 +123,7 @@ impl Embedded {
             identity: IdentityKey { site: Arc::clone(&ask.site), name: Arc::clone(&self.nobody) },
             credential: Arc::clone(&self.nothing),
             proxy: None,
+            about: About::default(),
             expires_at,
             renew_before: ANONYMOUS_TTL / 4,
         }
@@ -139,8 +140,8 @@ impl ControlPlane for Embedded {
         Box::pin(async move { self.acquire_now(&ask) })
     }
 
-    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>> {
-        Box::pin(async move { Ok(self.report_now(&reports)) })
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<TakenIn, PlaneError>> {
+        Box::pin(async move { Ok(TakenIn { duplicated: 0, rejected: self.report_now(&reports) }) })
     }
 
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {
@@ -201,7 +202,7 @@ impl State {
         let holding = Holding { site: index, identity: pick.identity, group: pick.group, proxy: pick.proxy };
         let ttl = site.rules.ttl;
         let (lease, expires_at) = leases.open(Some(holding), ttl, now);
-        Ok(Grant { lease, identity, credential, proxy, expires_at, renew_before: ttl / 4 })
+        Ok(Grant { lease, identity, credential, proxy, about: About::default(), expires_at, renew_before: ttl / 4 })
     }
 
     fn report(&mut self, report: &Report, now: Instant) -> Option<Rejected> {
@@ -211,7 +212,7 @@ impl State {
             (self.leases.report(&report.lease, report.id), None)
         };
         let Some(taken) = taken else {
-            return Some(Rejected { id: report.id, reason: "lease is unknown or over".to_owned() });
+            return Some(Rejected { id: report.id, is_unknown_lease: true, reason: "lease is unknown or over".to_owned() });
         };
         if let Taken::First(Some(holding)) = taken {
             self.learn(holding, report, now);
@@ -233,7 +234,7 @@ impl State {
         if !rest.is_zero() {
             site.rest(holding.identity, holding.group, after(now, rest));
         }
-        if report.error == Some(ErrorKind::Proxy) || report.status == Some(407) {
+        if report.error == Some(ErrorKind::ProxyAuth) || report.status == Some(407) {
             let until = after(now, site.rules.cooldown_proxy);
             if let Some(proxy) = holding.proxy.and_then(|proxy| self.proxies.get_mut(proxy)) {
                 proxy.rest(until);

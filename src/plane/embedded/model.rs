@@ -148,6 +148,7 @@ impl Model {
             expired: count(End::Expired),
             open: self.open().count() as u64,
             reports: self.reports,
+            cooled: 0,
         }
     }
 }
@@ -227,7 +228,7 @@ async fn run(steps: Vec<Step>, anchor: ReuseAnchor) {
                         sent.retry_after = retry_after.map(Duration::from_secs);
                     }
                     What::Forbidden => sent.status = Some(403),
-                    What::ProxyFailed => (sent.status, sent.error) = (None, Some(ErrorKind::Proxy)),
+                    What::ProxyFailed => (sent.status, sent.error) = (None, Some(ErrorKind::ProxyAuth)),
                 }
                 let rejected = plane.report_now(&[sent]);
                 if known.ended.is_some() {

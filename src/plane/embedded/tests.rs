@@ -14,7 +14,7 @@ use super::*;
 use crate::plane::ProxyUrl;
 
 pub(super) fn ask(site: &str, path: &str) -> Ask {
-    Ask { site: site.into(), client: "web".into(), group: "".into(), path: path.to_owned(), session_key: None, anonymous: false }
+    Ask { site: site.into(), client: "web".into(), group: "".into(), path: path.to_owned(), session_key: None, anonymous: false, rule: None }
 }
 
 pub(super) fn report(id: u64, lease: &LeaseId, release: bool) -> Report {
@@ -28,6 +28,7 @@ pub(super) fn report(id: u64, lease: &LeaseId, release: bool) -> Report {
         markers: Vec::new(),
         business_code: None,
         outcome_hint: None,
+        sent_at: tokio::time::Instant::now(),
         latency: Duration::from_millis(20),
         bytes: 100,
         retry_after: None,
@@ -126,7 +127,7 @@ async fn an_expired_lease_comes_back_by_itself() {
     advance(seconds(1)).await;
     assert!(plane.acquire_now(&ask("shop", "/")).is_ok());
     assert_eq!(plane.report_now(&[report(1, &grant.lease, true)]).len(), 1);
-    assert_eq!(plane.ledger().unwrap(), PlaneLedger { acquired: 2, released: 0, expired: 1, open: 1, reports: 0 });
+    assert_eq!(plane.ledger().unwrap(), PlaneLedger { acquired: 2, released: 0, expired: 1, open: 1, reports: 0, cooled: 0 });
 }
 
 #[tokio::test(start_paused = true)]
@@ -148,7 +149,7 @@ async fn a_report_counts_once_and_a_second_last_one_is_rejected() {
     let sent = [report(1, &grant.lease, false), report(1, &grant.lease, false), report(2, &grant.lease, true)];
     assert_eq!(plane.report_now(&sent), []);
     let rejected = plane.report_now(&[report(3, &grant.lease, true)]);
-    assert_eq!(rejected, [Rejected { id: 3, reason: "lease is unknown or over".to_owned() }]);
+    assert_eq!(rejected, [Rejected { id: 3, is_unknown_lease: true, reason: "lease is unknown or over".to_owned() }]);
     let ledger = plane.ledger().unwrap();
     assert_eq!((ledger.reports, ledger.released, ledger.open), (2, 1, 0));
 }
@@ -190,7 +191,7 @@ async fn a_failed_proxy_rests_and_the_next_one_serves() {
     assert_eq!((refusal.why, refusal.retry_after), (RefusalKind::NoProxy, None));
     let failed = |id, grant: &Grant| {
         let mut sent = report(id, &grant.lease, true);
-        (sent.status, sent.error) = (None, Some(ErrorKind::Proxy));
+        (sent.status, sent.error) = (None, Some(ErrorKind::ProxyAuth));
         sent
     };
     plane.report_now(&[failed(1, &first)]);
@@ -271,7 +272,7 @@ async fn every_future_is_ready_when_first_polled_and_does_nothing_before() {
     assert_eq!(plane.ledger().unwrap().acquired, 0);
     let grant = plane.acquire(ask("shop", "/")).now_or_never().unwrap().unwrap();
     assert!(plane.renew(grant.lease.clone()).now_or_never().unwrap().is_ok());
-    assert_eq!(plane.report(vec![report(1, &grant.lease, false)]).now_or_never().unwrap(), Ok(Vec::new()));
+    assert_eq!(plane.report(vec![report(1, &grant.lease, false)]).now_or_never().unwrap(), Ok(TakenIn::default()));
     assert_eq!(plane.release(grant.lease.clone()).now_or_never().unwrap(), Ok(()));
     assert_eq!(plane.release(grant.lease).now_or_never().unwrap(), Ok(()));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use super::desk::Looked;
+use crate::plane::desk::Looked;
 use super::read;
 use super::{Caller, Face};
 use crate::plane::model::Ms;

@@ -5,7 +5,6 @@
 
 mod admin;
 mod configs;
-mod desk;
 mod leases;
 mod mounted;
 mod read;
@@ -25,11 +24,13 @@ use http::{HeaderMap, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use self::desk::Clock;
-use self::desk::Desk;
+
+
 pub(crate) use self::mounted::Mounted;
 use self::route::Route;
 use self::turnstile::Turnstile;
+pub(crate) use super::desk::Clock;
+use super::desk::Desk;
 use super::model::refusal::Refusal;
 use super::model::token::Token;
 use super::model::{Ms, Plane};

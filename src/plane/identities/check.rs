@@ -152,7 +152,8 @@ fn identity(
         headers: headers(&written.headers, at)?,
         cookies: cookies(written.cookies, at)?,
         query: written.query.into_iter().map(|(key, Secret(value))| (key, value)).collect(),
-        json: written.json,
+        json: if written.json.is_empty() { serde_json::Value::Null } else { written.json.into() },
+        values: serde_json::Map::new(),
     };
     // The identity's limit is the limit of its own proxy as well.
     let proxy = match written.proxy {

@@ -14,7 +14,7 @@ use crate::collector::batch::Batch;
 use crate::courier::{MemorySink, Pending, Webhook};
 use crate::downloader::transport::{Meter, Outgoing, Reply, Transport};
 use crate::plane::embedded::Embedded;
-use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind, Rejected, Report};
+use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind, Report, Taken};
 use crate::scheduler::job::{Books, Job, Outcome as End, RequestId, SlotKey};
 use crate::scheduler::store::{Medium, Offered, Pulled, Store, StoreError};
 use crate::testkit::transport::ScriptedTransport;
@@ -102,7 +102,7 @@ impl ControlPlane for Plane {
         })
     }
 
-    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Vec<Rejected>, PlaneError>> {
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
         assert!(!self.report_panics.swap(false, Ordering::SeqCst), "a scripted panic of the plane");
         let now = self.notes.now();
         for report in &reports {

@@ -143,7 +143,7 @@ fn downloads_get_their_grace_and_then_are_cancelled_and_reported() {
     assert_eq!(done.ids(), ["in time"]);
     assert_eq!((done.ended.books.handled, done.ended.books.pending), (1, 2), "the child waits for the next run");
     let cut: Vec<_> = done.reports.iter().filter(|(_, r)| r.path == "/slow").map(|(_, r)| (r.error, r.release)).collect();
-    assert_eq!(cut, [(Some(crate::plane::ErrorKind::Cancelled), true)]);
+    assert_eq!(cut, [(Some(crate::plane::ErrorKind::Other), true)]);
     let record = done.records_of("http://a.test/slow");
     assert_eq!(record, [(0, Some("DownloadCancelledError: the job stopped the request"))], "it was made");
 }

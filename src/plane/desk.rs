@@ -15,7 +15,7 @@ use crate::plane::model::{Ms, Plane};
 
 /// Tells the time: milliseconds since the Unix epoch.
 #[derive(Clone)]
-pub(crate) struct Clock(pub(super) Arc<dyn Fn() -> Ms + Send + Sync>);
+pub(crate) struct Clock(pub(crate) Arc<dyn Fn() -> Ms + Send + Sync>);
 
 impl Clock {
     /// The time as this tells it.
@@ -38,7 +38,7 @@ impl fmt::Debug for Clock {
 }
 
 /// The plane, for one at a time.
-pub(super) struct Desk {
+pub(crate) struct Desk {
     books: Mutex<Books>,
     clock: Clock,
 }
@@ -50,26 +50,26 @@ struct Books {
 }
 
 /// What a look at watched items found.
-pub(super) enum Looked<'a> {
+pub(crate) enum Looked<'a> {
     Changed(Vec<ConfigItem>),
     Waits(Watch<'a>),
 }
 
 /// A watch that waits. Leaves when dropped.
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     desk: &'a Desk,
     waiter: WaiterId,
     woken: oneshot::Receiver<()>,
 }
 
 impl Desk {
-    pub(super) fn new(plane: Plane, clock: Clock) -> Self {
+    pub(crate) fn new(plane: Plane, clock: Clock) -> Self {
         let now = (clock.0)();
         Self { books: Mutex::new(Books { plane, now, watches: BTreeMap::new() }), clock }
     }
 
     /// Does something with the plane, at the time it is; wakes those who waited for it.
-    pub(super) fn with<T>(&self, act: impl FnOnce(&mut Plane, Ms) -> T) -> T {
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Plane, Ms) -> T) -> T {
         let mut books = self.lock();
         let now = books.now;
         let done = act(&mut books.plane, now);
@@ -79,12 +79,12 @@ impl Desk {
     }
 
     /// Wakes those whose waits a change ended that [`Plane::take_woken`] does not tell of.
-    pub(super) fn wake(&self, woken: Vec<WaiterId>) {
+    pub(crate) fn wake(&self, woken: Vec<WaiterId>) {
         self.lock().wake(woken);
     }
 
     /// Looks at watched items once, and waits if nothing is new.
-    pub(super) fn look(&self, scopes: &Scopes, items: &[WatchedItem<'_>]) -> Result<Looked<'_>, Refusal> {
+    pub(crate) fn look(&self, scopes: &Scopes, items: &[WatchedItem<'_>]) -> Result<Looked<'_>, Refusal> {
         let mut books = self.lock();
         match books.plane.config_center().look(scopes, items)? {
             Look::Changed(items) => Ok(Looked::Changed(items)),
