@@ -6,7 +6,6 @@ mod desk;
 pub mod embedded;
 pub(crate) mod face;
 mod follow;
-pub mod identities;
 pub(crate) mod model;
 pub mod remote;
 #[cfg(test)]
@@ -15,3 +14,4 @@ pub(crate) mod seed;
 
 pub use contract::*;
 pub use follow::{ConfigFeed, Configured};
+pub use seed::SeedError;

@@ -59,6 +59,7 @@ impl Plane {
             evaluated_at: now,
             ended_at: now,
             written: Written::default(),
+            picked: Vec::new(),
         };
         plane.load(seed, now)?;
         plane.raise(Raise::Both);

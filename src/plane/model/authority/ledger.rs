@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Plane;
 use super::site::Site;
+use crate::plane::PlaneLedger;
 
 /// All sites by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -30,6 +31,8 @@ pub(crate) struct SiteLedger {
     pub(crate) reports_accepted: u64,
     pub(crate) reports_duplicated: u64,
     pub(crate) reports_rejected: u64,
+    /// Identities and proxies that reports sent to rest, each time counted: cooled down, banned, quarantined, expired.
+    pub(crate) cooled: u64,
     pub(crate) identities: BTreeMap<String, IdentityLedger>,
 }
 
@@ -54,6 +57,21 @@ impl Plane {
         let named =
             self.by_name.iter().filter_map(|(name, key)| Some((name.to_string(), self.sites.get(*key as usize)?.ledger())));
         Ledger { sites: named.collect(), stray_reports: self.stray_reports }
+    }
+
+    /// The sums of all sites, those too that a reloaded file no longer has.
+    pub(crate) fn totals(&self) -> PlaneLedger {
+        let mut totals = PlaneLedger::default();
+        for site in &self.sites {
+            let counts = site.leases.counts();
+            totals.acquired += counts.acquired;
+            totals.released += counts.released;
+            totals.expired += counts.expired;
+            totals.open += counts.open;
+            totals.reports += site.books.accepted;
+            totals.cooled += site.books.cooled;
+        }
+        totals
     }
 }
 
@@ -84,6 +102,7 @@ impl Site {
             reports_accepted: self.books.accepted,
             reports_duplicated: self.books.duplicated,
             reports_rejected: self.books.rejected,
+            cooled: self.books.cooled,
             identities: identities.collect(),
         }
     }

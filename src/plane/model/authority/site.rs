@@ -129,6 +129,8 @@ pub(super) struct ReportBooks {
     pub(super) accepted: u64,
     pub(super) duplicated: u64,
     pub(super) rejected: u64,
+    /// Identities and proxies that reports sent to rest.
+    pub(super) cooled: u64,
 }
 
 /// Lists used again and again.
