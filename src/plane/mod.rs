@@ -6,6 +6,7 @@ mod desk;
 pub mod embedded;
 pub(crate) mod face;
 mod follow;
+pub(crate) mod grants;
 pub(crate) mod model;
 pub mod remote;
 #[cfg(test)]
