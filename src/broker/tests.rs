@@ -259,7 +259,7 @@ fn a_release_is_tried_again_a_few_times() {
 #[test]
 fn with_the_embedded_plane_every_lease_is_accounted_for() {
     run_local(async {
-        let plane = Arc::new(Embedded::new(None));
+        let plane = Arc::new(Embedded::anonymous());
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 512);
         for n in 0..500 {
             assert!(stage.offer(n, "shop"));

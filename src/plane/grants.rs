@@ -3,7 +3,7 @@
 //! What belongs to an identity or a proxy is made once and shared by all leases of it, for as long as the plane says the
 //! same of it. No message here shows a value of a credential or the URL of a proxy.
 
-mod credential;
+pub(super) mod credential;
 mod recent;
 #[cfg(test)]
 mod tests;

@@ -69,11 +69,10 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let middlewares = choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings)
         .map_err(StartError::Usage)?;
     let rules = Rules::new(&settings.leases, UnmatchedLease::Anonymous).map_err(|e| StartError::Usage(e.to_string()))?;
-    let roster = match &settings.identities {
-        Some(path) => Some(crate::plane::identities::load(path).map_err(|e| StartError::Usage(e.to_string()))?),
-        None => None,
-    };
-    let plane = Arc::new(Embedded::new(roster.as_ref()));
+    let plane = Arc::new(match &settings.identities {
+        Some(path) => Embedded::load(path).map_err(|e| StartError::Usage(format!("IDENTITIES: {e}")))?,
+        None => Embedded::anonymous(),
+    });
     let transport =
         ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
 
@@ -241,6 +240,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
     Ok(Report {
         plane: ledger,
+        identities: plane.identities(),
         place: place(&settings),
         spool: spool.exists().then_some(spool).filter(|_| ended.delivery.undelivered_records > 0),
         job_id: job_text,

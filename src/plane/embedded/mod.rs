@@ -34,7 +34,7 @@ use super::model::token::Token;
 use super::model::{Ms, Plane};
 use super::seed::{self, Part, Seed, SeedError};
 use super::{
-    About, Ask, ConfigFeed, ControlPlane, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, ProxyAbout, ProxyUrl, Refusal,
+    About, Ask, ConfigFeed, ControlPlane, Grant, IdentityKey, IdentityUse, LeaseId, PlaneError, PlaneLedger, ProxyAbout, ProxyUrl, Refusal,
     Report, Taken,
 };
 use crate::dice::Dice;
@@ -355,6 +355,10 @@ impl ControlPlane for Embedded {
 
     fn ledger(&self) -> Option<PlaneLedger> {
         Some(self.ledger_now())
+    }
+
+    fn identities(&self) -> Vec<IdentityUse> {
+        self.with(|plane, _| plane.uses())
     }
 
     fn follow(&self, keys: Vec<ConfigKey>) -> BoxFuture<'_, Result<Arc<dyn ConfigFeed>, PlaneError>> {

@@ -16,7 +16,7 @@ const NOT_OURS: [HeaderName; 5] = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, TRAI
 
 /// What of a credential no request can carry.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(in crate::plane) struct LeftOut {
     /// Headers, by name.
     headers: Vec<String>,
     /// How many names of headers are none. They are not shown: who mixes up the fields puts a secret there.
@@ -27,7 +27,7 @@ pub(super) struct LeftOut {
 
 impl LeftOut {
     /// Tells a person, unless that was done; whether it is done now.
-    pub(super) fn warn(&self, identity: &IdentityKey, is_warned: bool) -> bool {
+    pub(in crate::plane) fn warn(&self, identity: &IdentityKey, is_warned: bool) -> bool {
         if is_warned || *self == Self::default() {
             return is_warned;
         }
@@ -50,7 +50,7 @@ impl LeftOut {
 ///
 /// There is one source of cookies. Those by name win over those of a `Cookie` header of the credential; its `cookie_header`
 /// counts only where there is neither.
-pub(super) fn read(said: &WireCredential) -> (Credential, LeftOut) {
+pub(in crate::plane) fn read(said: &WireCredential) -> (Credential, LeftOut) {
     let mut left_out = LeftOut::default();
     let mut texts: Vec<&str> = Vec::new();
     let mut headers = HeaderMap::new();

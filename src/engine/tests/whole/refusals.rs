@@ -8,7 +8,6 @@ use super::script::{follow, item};
 use super::stand::{Outcome, Stand};
 use super::{MILLI, SECOND};
 use crate::plane::RefusalKind;
-use crate::plane::embedded::roster::{Identity, Roster, Site};
 use crate::settings::LeaseRule;
 use crate::testkit::transport::Answer;
 
@@ -132,7 +131,7 @@ fn an_identity_that_comes_back_is_used_at_once() {
     for n in 0..8 {
         stand = stand.answers(&format!("http://a.test/{n}"), [Answer::html("ok").after(SECOND)]);
     }
-    stand.roster = Some(Roster { sites: vec![Site::new("shop", vec![Identity::new("one")])], proxies: Vec::new() });
+    stand.identities = Some("[[sites]]\nname = \"shop\"\n[[sites.identities]]\nname = \"one\"\n");
     stand.leases = vec![LeaseRule {
         domains: vec!["a.test".to_owned()],
         site: "shop".to_owned(),

@@ -64,7 +64,9 @@ async fn run(steps: Vec<Step>) {
             }
             Step::Release(lease) => {
                 if let Some(grant) = leases.get(lease) {
-                    plane.release_now(&grant.lease).unwrap();
+                    // Long after its end a lease is forgotten.
+                    let released = plane.release_now(&grant.lease);
+                    assert!(matches!(released, Ok(()) | Err(PlaneError::UnknownLease(_))));
                 }
             }
             Step::Renew(lease) => {

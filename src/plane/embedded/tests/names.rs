@@ -21,7 +21,7 @@ async fn unknown_names_are_refused_for_good_with_what_is_known() {
             "web",
             "cart",
             RefusalKind::GroupUnknown,
-            "in ids.toml the client \"shop\"/\"web\" has no endpoint group \"cart\"; it has search, _default",
+            "in ids.toml the client \"shop\"/\"web\" has no endpoint group \"cart\"; it has _default, search",
         ),
     ] {
         assert_eq!(with(site, client, group), (why, message.to_owned()));

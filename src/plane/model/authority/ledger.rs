@@ -1,12 +1,13 @@
 //! The books of a plane, as they are shown.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::Plane;
 use super::site::Site;
-use crate::plane::PlaneLedger;
+use crate::plane::{IdentityKey, IdentityUse, PlaneLedger};
 
 /// All sites by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -59,6 +60,13 @@ impl Plane {
         Ledger { sites: named.collect(), stray_reports: self.stray_reports }
     }
 
+    /// The leases of each identity that has had any, most first.
+    pub(crate) fn uses(&self) -> Vec<IdentityUse> {
+        let mut uses: Vec<IdentityUse> = self.sites.iter().flat_map(Site::uses).collect();
+        uses.sort_by_key(|of| std::cmp::Reverse(of.leases));
+        uses
+    }
+
     /// The sums of all sites, those too that a reloaded file no longer has.
     pub(crate) fn totals(&self) -> PlaneLedger {
         let mut totals = PlaneLedger::default();
@@ -76,6 +84,13 @@ impl Plane {
 }
 
 impl Site {
+    fn uses(&self) -> impl Iterator<Item = IdentityUse> {
+        self.identities.iter().filter(|identity| identity.books.acquired > 0).map(|identity| IdentityUse {
+            identity: IdentityKey { site: Arc::clone(&self.name), name: Arc::clone(&identity.id) },
+            leases: identity.books.acquired,
+        })
+    }
+
     pub(super) fn ledger(&self) -> SiteLedger {
         let counts = self.leases.counts();
         let identities = self.identities.iter().map(|identity| {
