@@ -93,7 +93,7 @@ async fn a_secret_is_read_by_its_path() {
 async fn none_and_too_many_items_cannot_be_followed() {
     let plane = plane(CONFIG);
     for many in [0, 201] {
-        let keys = (0..many).map(|n| ConfigKey::new("g", &n.to_string())).collect();
+        let keys = (0..many).map(|n| ConfigKey::new("g", n.to_string())).collect();
         assert!(matches!(plane.follow_now(keys), Err(PlaneError::Invalid(_))), "{many}");
     }
 }

@@ -1,4 +1,7 @@
 //! The proxies of a namespace: what is known of them on every site (wire contract, sections 20 and 23).
+//!
+//! They are judged by the reports of leases alone: nothing here connects to a proxy to see whether it is alive, so the
+//! contract's state `dead` does not exist.
 
 use std::collections::BTreeSet;
 use std::fmt;
