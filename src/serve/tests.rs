@@ -1,5 +1,10 @@
-//! The webhook from start to stop; what it answers is tested through the binary.
+//! From start to stop. What the webhook answers is tested through the binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod faults;
+mod plane;
+mod reload;
+mod stage;
 
 use std::net::{IpAddr, Ipv4Addr};
 
