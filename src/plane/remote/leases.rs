@@ -11,7 +11,7 @@ use super::faults::refusal;
 use super::{Remote, TARGET};
 use crate::plane::grants::Unusable;
 use crate::plane::{Ask, BATCH_MAX, Grant, LeaseId, Refusal, RefusalKind};
-use crate::spinneret::{AcquireBatchRequest, AcquireRequest, AcquireResponse, Expiry, ReleaseRequest};
+use crate::spinneret::{AcquireBatchRequest, AcquireRequest, AcquireResponse, Error, Expiry, Procedure, ReleaseRequest};
 
 /// Bytes of a path that the server looks at (wire contract, 4.1).
 const LONGEST_URI: usize = 2048;
@@ -59,10 +59,8 @@ impl Remote {
             (false, None) => {}
             (false, Some(why)) => tracing::warn!(target: TARGET, "a granted lease was given back: {why}"),
             (true, Some(why)) => return Err(unusable(why)),
-            (true, None) => {
-                let message = format!("the answer to an ask for {count} leases of site {site} holds none");
-                return Err(Refusal { why: RefusalKind::NoIdentity, retry_after: None, message });
-            }
+            // Without any to give it would have been an error: whoever answers is no Spinneret server.
+            (true, None) => return Err(refusal(&Error::invalid_response(Procedure::AcquireBatch, 200, "it holds no lease"))),
         }
         Ok(grants)
     }
