@@ -18,7 +18,9 @@ use tokio::time::Instant;
 pub(crate) use self::logs::Logs;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
-use super::transport::{Attempt, Fault, Phase, Reply, Transport};
+pub(crate) use super::transport::Phase;
+pub(crate) use super::transport::loopback;
+use super::transport::{Attempt, Fault, Reply, Transport};
 
 /// What the server does with one call.
 #[derive(Debug, Clone)]
