@@ -6,7 +6,7 @@ use super::{Embedded, refusals};
 use crate::plane::PlaneError;
 use crate::plane::model::Ms;
 use crate::plane::model::action::Length;
-use crate::plane::model::authority::Change;
+use crate::plane::model::authority::Manual;
 use crate::plane::model::config_center::{Format, ItemName};
 use crate::plane::model::refusal::Refusal;
 
@@ -120,7 +120,7 @@ impl Embedded {
     }
 }
 
-impl From<IdentityChange> for Change {
+impl From<IdentityChange> for Manual {
     fn from(change: IdentityChange) -> Self {
         match change {
             IdentityChange::Ban(time) => Self::Ban(time.map_or(Length::Forever, |time| Length::For(millis(time)))),

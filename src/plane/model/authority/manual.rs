@@ -8,7 +8,7 @@ use crate::plane::model::refusal::Refusal;
 
 /// A change of an identity's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum Manual {
     Ban(Length),
     Unban,
     Quarantine(Ms),
@@ -21,7 +21,7 @@ pub(crate) enum Change {
     Activate,
 }
 
-impl Change {
+impl Manual {
     /// The contract's word.
     const fn name(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Plane {
     ///
     /// # Errors
     /// `site_unknown`, `not_found` for the identity, `failed_precondition` for a state that the change does not begin from.
-    pub(crate) fn change(&mut self, site: &str, identity: &str, change: Change, now: Ms) -> Result<(), Refusal> {
+    pub(crate) fn change(&mut self, site: &str, identity: &str, change: Manual, now: Ms) -> Result<(), Refusal> {
         let place = self.named_mut(site)?;
         let key = place.by_id.get(identity).copied();
         let found = key.and_then(|key| Some((key, place.identity(key)?.state)));
@@ -73,7 +73,7 @@ impl Plane {
             Refusal::failed_precondition(format!("invalid_transition: {change} is not for an identity that is {state}"))
         })?;
         place.move_identity(key, to, now);
-        if let Change::Ban(_) = change
+        if let Manual::Ban(_) = change
             && let Some(identity) = place.identity_mut(key)
         {
             identity.books.bans += 1;

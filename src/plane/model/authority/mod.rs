@@ -35,7 +35,7 @@ use self::attempt::Picked;
 pub(crate) use self::build::BuildError;
 use self::catalogue::Catalogue;
 pub(crate) use self::granted::{Granted, GrantedProxy, spelled};
-pub(crate) use self::manual::Change;
+pub(crate) use self::manual::Manual;
 pub(crate) use self::ledger::{IdentityLedger, Ledger, SiteLedger};
 use self::names::Names;
 pub(crate) use self::reload::Changes;

@@ -2,32 +2,32 @@
 
 use super::support::*;
 use crate::plane::model::action::Length;
-use crate::plane::model::authority::Change;
+use crate::plane::model::authority::Manual;
 use crate::plane::model::refusal::Reason;
 use crate::plane::seed::Start;
 
-const ALL: [(&str, Change); 10] = [
-    ("ban", Change::Ban(Length::For(HOUR))),
-    ("unban", Change::Unban),
-    ("quarantine", Change::Quarantine(HOUR)),
-    ("unquarantine", Change::Unquarantine),
-    ("expire", Change::Expire),
-    ("disable", Change::Disable),
-    ("enable", Change::Enable),
-    ("archive", Change::Archive),
-    ("restore", Change::Restore),
-    ("activate", Change::Activate),
+const ALL: [(&str, Manual); 10] = [
+    ("ban", Manual::Ban(Length::For(HOUR))),
+    ("unban", Manual::Unban),
+    ("quarantine", Manual::Quarantine(HOUR)),
+    ("unquarantine", Manual::Unquarantine),
+    ("expire", Manual::Expire),
+    ("disable", Manual::Disable),
+    ("enable", Manual::Enable),
+    ("archive", Manual::Archive),
+    ("restore", Manual::Restore),
+    ("activate", Manual::Activate),
 ];
 
 /// The way to a state from pending, and what each change makes of it, in the order of `ALL`.
-const TABLE: [(&str, &[Change], [&str; 10]); 7] = [
+const TABLE: [(&str, &[Manual], [&str; 10]); 7] = [
     ("pending", &[], ["banned", "", "quarantined", "", "expired", "disabled", "", "retired", "", "active"]),
-    ("active", &[Change::Activate], ["banned", "", "quarantined", "", "expired", "disabled", "", "retired", "", ""]),
-    ("banned", &[Change::Ban(Length::Forever)], ["", "pending", "", "", "", "disabled", "", "retired", "", ""]),
-    ("quarantined", &[Change::Quarantine(1)], ["banned", "", "", "pending", "expired", "disabled", "", "retired", "", ""]),
-    ("expired", &[Change::Expire], ["banned", "", "", "", "", "disabled", "", "retired", "", ""]),
-    ("disabled", &[Change::Disable], ["banned", "", "", "", "", "disabled", "active", "retired", "", ""]),
-    ("retired", &[Change::Archive], ["", "", "", "", "", "", "", "retired", "pending", ""]),
+    ("active", &[Manual::Activate], ["banned", "", "quarantined", "", "expired", "disabled", "", "retired", "", ""]),
+    ("banned", &[Manual::Ban(Length::Forever)], ["", "pending", "", "", "", "disabled", "", "retired", "", ""]),
+    ("quarantined", &[Manual::Quarantine(1)], ["banned", "", "", "pending", "expired", "disabled", "", "retired", "", ""]),
+    ("expired", &[Manual::Expire], ["banned", "", "", "", "", "disabled", "", "retired", "", ""]),
+    ("disabled", &[Manual::Disable], ["banned", "", "", "", "", "disabled", "active", "retired", "", ""]),
+    ("retired", &[Manual::Archive], ["", "", "", "", "", "", "", "retired", "pending", ""]),
 ];
 
 #[test]
@@ -59,7 +59,7 @@ fn every_change_leads_where_the_table_says_or_is_refused() {
 fn a_ban_by_hand_ends_like_any_other_and_lets_leases_go_on() {
     let mut world = Setup::new().active(1).open();
     let lease = world.acquire("search").lease.lease_id;
-    world.plane.change("shop", "i0", Change::Ban(Length::For(MINUTE)), world.now).unwrap();
+    world.plane.change("shop", "i0", Manual::Ban(Length::For(MINUTE)), world.now).unwrap();
     assert!(world.renew(&lease, 0).is_ok());
     assert_eq!(world.release(&lease), Ok(true));
     world.pass(MINUTE + 10 * SECOND);
@@ -69,8 +69,8 @@ fn a_ban_by_hand_ends_like_any_other_and_lets_leases_go_on() {
 #[test]
 fn what_is_not_there_is_not_found() {
     let mut world = Setup::new().active(1).open();
-    let refusal = world.plane.change("shop", "i9", Change::Expire, world.now).unwrap_err();
+    let refusal = world.plane.change("shop", "i9", Manual::Expire, world.now).unwrap_err();
     assert_eq!((refusal.reason, &*refusal.message), (Some(Reason::NotFound), "the site shop has no identity i9"));
-    let refusal = world.plane.change("shoe", "i0", Change::Expire, world.now).unwrap_err();
+    let refusal = world.plane.change("shoe", "i0", Manual::Expire, world.now).unwrap_err();
     assert_eq!(refusal.reason, Some(Reason::SiteUnknown));
 }

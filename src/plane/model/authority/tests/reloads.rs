@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::support::*;
 use crate::plane::model::action::Length;
-use crate::plane::model::authority::Change;
+use crate::plane::model::authority::Manual;
 use crate::plane::model::config_center::{Format, ItemName};
 use crate::plane::model::refusal::Reason;
 use crate::plane::model::render::Credential;
@@ -110,7 +110,7 @@ fn identities_the_file_did_not_change_keep_all_they_have() {
     let id_of = |name: &str| leases.iter().find(|lease| lease.lease.identity_id == name).unwrap().lease.lease_id.clone();
     world.report(&id_of("i0"), 429);
     world.report(&id_of("i1"), 401);
-    world.plane.change("shop", "i2", Change::Ban(Length::Forever), world.now).unwrap();
+    world.plane.change("shop", "i2", Manual::Ban(Length::Forever), world.now).unwrap();
     let before = (world.cooldown(0, "search"), world.state("i1"), world.state("i2"), world.plane.totals());
     assert!(before.0 >= 48 * SECOND);
     assert_eq!((before.1.as_str(), before.2.as_str()), ("expired", "banned"));
@@ -129,7 +129,7 @@ fn another_credential_is_another_beginning_but_no_pardon() {
         world.report(&lease.lease.lease_id, 401);
         world.release(&lease.lease.lease_id).unwrap();
     }
-    world.plane.change("shop", "i1", Change::Ban(Length::Forever), world.now).unwrap();
+    world.plane.change("shop", "i1", Manual::Ban(Length::Forever), world.now).unwrap();
     let mut changed = Setup::new().active(2);
     for identity in &mut changed.site().identities {
         let headers = [("x-id".to_owned(), "new".to_owned())].into();
