@@ -12,6 +12,7 @@ pub mod remote;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod seed;
+pub(crate) mod simulate;
 
 pub use contract::*;
 pub use follow::{ConfigFeed, Configured};

@@ -5,6 +5,7 @@ pub(crate) mod deliver;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
 mod memory;
+pub(crate) mod plane;
 pub(crate) mod rejected;
 pub(crate) mod sink;
 pub(crate) mod spec;

@@ -1,7 +1,9 @@
-//! Fakes for tests of spiders and of the engine: a transport without a socket and in virtual time, and a webhook on a
-//! loopback port that follows a script.
+//! Fakes for tests of spiders and of the engine: a transport without a socket and in virtual time, and a webhook and a
+//! control plane on loopback ports that follow a script.
 
 mod kept;
+pub mod plane;
+mod plane_wire;
 pub mod transport;
 pub mod webhook;
 mod webhook_wire;
@@ -10,5 +12,6 @@ pub(crate) use kept::Watched;
 pub use kept::on_kept;
 #[cfg(test)]
 pub(crate) use transport::Free;
+pub use plane::ScriptedPlane;
 pub use transport::{Answer, ScriptedTransport};
 pub use webhook::{Received, Records, ScriptedWebhook, Step};

@@ -14,9 +14,11 @@ impl Site {
     /// Carries out what a report led to, unless the policy only notes it.
     pub(super) fn act(&mut self, of: &Holding, plan: &Plan<'_>, before: Before, rules: &GroupRules, outside: &mut Outside<'_>) {
         if rules.mode == Mode::Shadow {
+            self.note_shadow(of, plan, rules, outside);
             return;
         }
         for planned in plan.iter() {
+            let stood = self.standing(of, planned.scope, outside);
             match planned.scope {
                 Scope::IdentityEndpoint | Scope::IdentitySite | Scope::Identity => {
                     self.act_on_identity(of, planned.act, planned.scope, before, rules, outside.now);
@@ -24,6 +26,7 @@ impl Site {
                 Scope::Account => self.act_on_account(of, planned.act, outside.now),
                 Scope::ProxySite | Scope::Proxy => self.act_on_proxy(of, planned.act, planned.scope, outside),
             }
+            self.note_act(of, planned, stood, outside);
         }
     }
 
@@ -216,6 +219,7 @@ impl Site {
     /// A breaker moved: its cooldowns are taken back, and `_runtime` has to say so.
     pub(super) fn moved(&mut self, group: u32, transition: &Transition, now: Ms) {
         self.has_moved = true;
+        self.note_move(group, transition, now);
         for revert in &transition.reverts {
             let key = revert.identity;
             let (Some(identity), Some(place)) = (self.identities.get_mut(key as usize), self.groups.get_mut(group as usize))

@@ -150,7 +150,7 @@ impl Catalogue {
         self.ends.first().map(|(at, _)| *at)
     }
 
-    fn state(&self, key: u32) -> Option<ProxyState> {
+    pub(super) fn state(&self, key: u32) -> Option<ProxyState> {
         self.entries.get(key as usize).map(|proxy| proxy.state)
     }
 
