@@ -91,8 +91,8 @@ impl Remote {
         if !group.is_empty() {
             // The group wins, and nobody looks at a path beside it.
             path.clear();
-        } else if path.len() > LONGEST_URI {
-            path.truncate(path.floor_char_boundary(LONGEST_URI));
+        } else {
+            shorten(&mut path);
         }
         AcquireRequest {
             site: (*site).to_owned(),
@@ -133,4 +133,34 @@ impl Remote {
 
 fn unusable(message: String) -> Refusal {
     Refusal { why: RefusalKind::Invalid, retry_after: None, message }
+}
+
+/// Cuts a path that is too long for the server, between two characters as they are encoded.
+fn shorten(path: &mut String) {
+    if path.len() > LONGEST_URI {
+        path.truncate(path.floor_char_boundary(LONGEST_URI));
+        if let Some(cut) = path.rfind('%').filter(|start| start + 3 > path.len()) {
+            path.truncate(cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_is_cut_and_no_character_with_it() {
+        for (start, repeated, kept) in
+            [("/", "ü", 2047), ("/", "%C3%BC", 2047), ("/a", "%41", 2048), ("/abc", "%41", 2047), ("", "a", 2048)]
+        {
+            let mut path = start.to_owned() + &repeated.repeat(4_000);
+            shorten(&mut path);
+            assert_eq!(path.len(), kept, "{start}{repeated}");
+            assert_eq!((path.len() - start.len()) % repeated.len().min(3), 0);
+        }
+        let mut short = "/a%".to_owned();
+        shorten(&mut short);
+        assert_eq!(short, "/a%");
+    }
 }
