@@ -1,6 +1,6 @@
 //! Leases are asked for, and those that cannot be used are given back.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
@@ -19,23 +19,30 @@ const LONGEST_URI: usize = 2048;
 /// Leases that are given back at one time.
 const BACK: usize = 8;
 
+/// Leases of which a person is told that they cannot be used.
+const MOST_TOLD: usize = 100;
+
 impl Remote {
     pub(super) async fn acquire_one(&self, ask: Ask) -> Result<Grant, Refusal> {
+        if ask.anonymous {
+            return Ok(self.anonymous.grant(&ask.site, Instant::now()));
+        }
         self.check_open()?;
         let site = Arc::clone(&ask.site);
         let answer = self.client.acquire(self.request(ask)).await.map_err(|error| refusal(&error))?;
         match self.take(&site, answer, Timestamp::now(), Instant::now()) {
             Ok(grant) => Ok(grant),
             Err(Unusable { lease, why }) => {
+                let back = if lease.is_some() { "; it was given back" } else { "" };
                 self.give_back(lease).await;
-                Err(unusable(why))
+                Err(unusable(format!("{why}{back}")))
             }
         }
     }
 
     pub(super) async fn acquire_several(&self, ask: Ask, count: usize) -> Result<Vec<Grant>, Refusal> {
         let count = count.clamp(1, BATCH_MAX);
-        if count == 1 {
+        if count == 1 || ask.anonymous {
             return self.acquire_one(ask).await.map(|grant| vec![grant]);
         }
         self.check_open()?;
@@ -57,7 +64,7 @@ impl Remote {
         self.give_back(back).await;
         match (grants.is_empty(), wrong) {
             (false, None) => {}
-            (false, Some(why)) => tracing::warn!(target: TARGET, "a granted lease was given back: {why}"),
+            (false, Some(why)) => self.tell(why),
             (true, Some(why)) => return Err(unusable(why)),
             // Without any to give it would have been an error: whoever answers is no Spinneret server.
             (true, None) => return Err(refusal(&Error::invalid_response(Procedure::AcquireBatch, 200, "it holds no lease"))),
@@ -84,8 +91,8 @@ impl Remote {
         if !group.is_empty() {
             // The group wins, and nobody looks at a path beside it.
             path.clear();
-        } else if path.len() > LONGEST_URI {
-            path.truncate(path.floor_char_boundary(LONGEST_URI));
+        } else {
+            shorten(&mut path);
         }
         AcquireRequest {
             site: (*site).to_owned(),
@@ -105,6 +112,15 @@ impl Remote {
         Ok(grant)
     }
 
+    /// Tells a person of a lease that cannot be used, beside others that can; the same once.
+    fn tell(&self, why: String) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() < MOST_TOLD && !told.contains(&why) {
+            tracing::warn!(target: TARGET, "a lease that cannot be used was given back: {why}");
+            told.insert(why);
+        }
+    }
+
     /// Tells a call that was never made from one whose answer was lost when the client was closed.
     fn check_open(&self) -> Result<(), Refusal> {
         if !self.client.wire().is_closed() {
@@ -115,6 +131,36 @@ impl Remote {
     }
 }
 
-fn unusable(why: String) -> Refusal {
-    Refusal { why: RefusalKind::Invalid, retry_after: None, message: format!("{why} (the lease was given back)") }
+fn unusable(message: String) -> Refusal {
+    Refusal { why: RefusalKind::Invalid, retry_after: None, message }
+}
+
+/// Cuts a path that is too long for the server, between two characters as they are encoded.
+fn shorten(path: &mut String) {
+    if path.len() > LONGEST_URI {
+        path.truncate(path.floor_char_boundary(LONGEST_URI));
+        if let Some(cut) = path.rfind('%').filter(|start| start + 3 > path.len()) {
+            path.truncate(cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_path_is_cut_and_no_character_with_it() {
+        for (start, repeated, kept) in
+            [("/", "ü", 2047), ("/", "%C3%BC", 2047), ("/a", "%41", 2048), ("/abc", "%41", 2047), ("", "a", 2048)]
+        {
+            let mut path = start.to_owned() + &repeated.repeat(4_000);
+            shorten(&mut path);
+            assert_eq!(path.len(), kept, "{start}{repeated}");
+            assert_eq!((path.len() - start.len()) % repeated.len().min(3), 0);
+        }
+        let mut short = "/a%".to_owned();
+        shorten(&mut short);
+        assert_eq!(short, "/a%");
+    }
 }

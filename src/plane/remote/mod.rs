@@ -3,6 +3,7 @@
 //! Translates: asks and reports into calls, answers into grants, errors into refusals. Keeps no queue and no back-off: the
 //! broker and the reporter have theirs. Never lets a lease go that it cannot hand on: it is given back.
 
+mod anonymous;
 mod faults;
 mod feed;
 mod leases;
@@ -11,8 +12,9 @@ mod reports;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,6 +22,7 @@ use jiff::Timestamp;
 use secrecy::SecretString;
 use tokio::time::Instant;
 
+use self::anonymous::Anonymous;
 use self::faults::{lease_error, plane_error};
 use self::feed::Feed;
 use self::lives::Lives;
@@ -69,6 +72,9 @@ pub struct Remote {
     options: RemoteOptions,
     grants: Grants,
     lives: Lives,
+    anonymous: Anonymous,
+    /// What a person was told of leases that cannot be used.
+    told: Mutex<HashSet<String>>,
     /// What the ids of this plane's reports begin with: no other run has the same.
     run: String,
 }
@@ -78,11 +84,21 @@ impl Remote {
     #[must_use]
     pub fn new(client: Client, mut options: RemoteOptions) -> Self {
         options.wait = options.wait.min(LONGEST_WAIT);
-        Self { client, options, grants: Grants::new(), lives: Lives::default(), run: run_name() }
+        let run = run_name();
+        Self {
+            client,
+            options,
+            grants: Grants::new(),
+            lives: Lives::default(),
+            anonymous: Anonymous::new(&run),
+            told: Mutex::default(),
+            run,
+        }
     }
 
-    /// Ends every feed and every call, those under way too; there is no call afterwards. Feeds have `limit`, 1 s at most, to
-    /// end by themselves. Closing twice is fine.
+    /// Ends every feed and every call, those under way too; there is no call afterwards. Waits 1 s at most for feeds to save
+    /// what they have, and does not wait for calls: `limit` is for what else the client has to do, which is nothing where
+    /// only a crawl uses it. Closing twice is fine.
     pub async fn close(&self, limit: Duration) {
         self.client.close_within(limit).await;
     }
@@ -121,6 +137,9 @@ impl ControlPlane for Remote {
 
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {
         Box::pin(async move {
+            if Anonymous::owns(&lease) {
+                return Ok(());
+            }
             match self.client.release(&lease.0).await {
                 // The answer says whether it was this call that ended it, which makes no difference.
                 Ok(_) | Err(Error::LeaseReleased(_) | Error::LeaseExpired(_)) => {
@@ -139,6 +158,9 @@ impl ControlPlane for Remote {
 
     fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Instant, PlaneError>> {
         Box::pin(async move {
+            if Anonymous::owns(&lease) {
+                return Ok(Instant::now() + anonymous::LIFE);
+            }
             match self.client.renew(&lease.0, Duration::ZERO).await {
                 Ok(answer) => Ok(self.lives.renewed(&lease, answer.expires_at, Timestamp::now(), Instant::now())),
                 Err(error) => {

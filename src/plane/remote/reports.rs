@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::Remote;
+use super::anonymous::Anonymous;
 use super::faults::plane_error;
 use crate::plane::{LeaseId, PlaneError, Rejected, Report, Taken};
 use crate::spinneret::{ErrorKind, RejectedReport, Report as WireReport, ReportRequest, path_of};
@@ -26,6 +27,9 @@ impl Remote {
         let (mut taken, mut back) = (Taken::default(), Vec::new());
         let mut sound = Vec::with_capacity(reports.len());
         for report in reports {
+            if Anonymous::owns(&report.lease) {
+                continue;
+            }
             let id = report.id;
             let report = written(&self.run, report, wall, now);
             match report.validate() {

@@ -140,11 +140,12 @@ async fn a_closed_plane_asks_nobody() {
 
 #[tokio::test]
 async fn debug_texts_show_no_token_and_no_credential() {
-    let proxies = "proxies = [{ url = \"http://user:c4n4ry-password@127.0.0.1:3128\" }]\n";
+    let proxies = "proxies = [{ url = \"http://user:c4n4ry-password@127.0.0.1:3128\" }]\n[sites.proxy]\nmode = \"pool\"\n";
     let stage = Stage::at(plane(1, proxies), SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
     let remote = stage.remote(ALL);
     let grant = remote.acquire(ask("/")).await.unwrap();
-    assert!(grant.proxy.as_ref().is_none_or(|proxy| proxy.expose().contains("c4n4ry")));
+    assert_eq!(grant.proxy.as_ref().unwrap().expose(), "http://user:c4n4ry-password@127.0.0.1:3128");
+    assert!(grant.about.proxy.is_some());
     let refusal = remote.acquire(ask("/")).await.unwrap_err();
     let wrong = stage.remote(UNKNOWN);
     let unauthorized = wrong.acquire(ask("/")).await.unwrap_err();
@@ -159,4 +160,20 @@ async fn debug_texts_show_no_token_and_no_credential() {
         }
     }
     stage.end().await;
+}
+
+#[tokio::test]
+async fn a_host_that_no_rule_covers_needs_no_server() {
+    let stage = Stage::new(1).await;
+    let remote = stage.remote(ALL);
+    stage.end().await;
+    let nobody = |host: &str| Ask { site: host.into(), client: "".into(), anonymous: true, ..ask("/") };
+    let one = remote.acquire(nobody("a.example")).await.unwrap();
+    let two = remote.acquire_batch(nobody("b.example"), 7).await.unwrap().remove(0);
+    assert_eq!((&*one.identity.site, &*two.identity.site), ("a.example", "b.example"));
+    assert!(one.lease != two.lease && one.credential.is_empty() && one.proxy.is_none());
+    assert!(one.expires_at > Instant::now() + one.renew_before);
+    assert!(remote.renew(one.lease.clone()).await.unwrap() >= one.expires_at);
+    assert_eq!(remote.report(vec![report(1, &one.lease), report(2, &two.lease)]).await, Ok(Taken::default()));
+    assert_eq!(remote.release(one.lease).await, Ok(()));
 }
