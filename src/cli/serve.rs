@@ -20,7 +20,7 @@ use crate::settings::{LogFormat, LogLevel};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  dragline serve                                     http://127.0.0.1:8080, as config/serve.toml says; samples where there is none
+  dragline serve                                     http://127.0.0.1:8080, as config/serve.toml says, else samples
   dragline serve --listen 127.0.0.1:0                any free port; the first line names it
   dragline serve --listen 0.0.0.0:8080 --file own.toml --db /var/lib/dragline/jobs.db
   dragline jobs                                      what has come in
