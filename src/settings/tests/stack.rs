@@ -192,7 +192,7 @@ proptest! {
             let place = match origin.source() {
                 Source::Default => None,
                 Source::File { .. } => Some(0),
-                Source::Watched => Some(1),
+                Source::Watched | Source::Item { .. } => Some(1),
                 Source::Spider => Some(2),
                 Source::Environment { .. } => Some(3),
                 Source::CommandLine => Some(4),
