@@ -147,9 +147,12 @@ fn without_content(message: &str) -> String {
     if message.starts_with("missing field") || message.starts_with("duplicate field") {
         return message.to_owned();
     }
+    let is_serdes = ["invalid type", "invalid value", "invalid length", "unknown variant", "unknown field"]
+        .into_iter()
+        .any(|begins| message.starts_with(begins));
     match message.rsplit_once(", expected ") {
-        Some((_, expected)) => format!("expected {expected}"),
-        None => "a value in it is not allowed (not shown)".to_owned(),
+        Some((_, expected)) if is_serdes => format!("expected {expected}"),
+        _ => "a value in it is not allowed (not shown)".to_owned(),
     }
 }
 

@@ -264,7 +264,7 @@ impl Layers {
         let layer = self.layers.entry(Rank::CommandLine).or_default();
         match pair.split_once('=') {
             Some((name, text)) => {
-                layer.put(name.trim(), Source::CommandLine, |key| (key.convert)(text));
+                layer.put(name.trim(), Source::CommandLine, |key| typed(key, text));
             }
             None => layer.errors.push(SettingsError::NotAPair { given: name_or_placeholder(pair) }),
         }
@@ -364,9 +364,9 @@ impl Layers {
             Err(references::Missing(path)) => return Err(SettingsError::SecretMissing { origin, key: key.name, path }),
         };
         // A secret is a text; where it is the value of a number or a list, it is read as one from the environment.
-        let value = match &value {
-            Value::String(text) => (key.convert)(text),
-            _ => value,
+        let value = match value {
+            Value::String(text) => (key.convert)(&text),
+            other => other,
         };
         match (key.check)(&value) {
             Ok(()) => Ok(value),
@@ -442,8 +442,12 @@ impl Layers {
             );
         }
         let halves = [delivery::half(settings), delivery::half_plane(settings)];
-        let known = |half: &delivery::Half| !half.missing.iter().any(|key| unknown.contains(key));
-        for delivery::Half { what, way_out, given, missing } in halves.into_iter().flatten().filter(known) {
+        for delivery::Half { what, way_out, mut given, mut missing } in halves.into_iter().flatten() {
+            // What a secret will say is given, even if nobody knows it yet.
+            given.extend(missing.extract_if(.., |key| unknown.contains(key)));
+            if missing.is_empty() {
+                continue;
+            }
             let sourced = |keys: Vec<&'static str>| keys.into_iter().map(|key| (key, self.source_of(key))).collect();
             conflicts.push(SettingsError::Incomplete { what, way_out, given: sourced(given), missing: sourced(missing) });
         }
@@ -532,11 +536,17 @@ impl Layer {
             Variable::Foreign => {}
             Variable::Prefixed(key) => self.errors.push(SettingsError::Prefixed { variable, key: key.to_owned() }),
             Variable::Setting(key) => match value.to_str() {
-                Some(text) => self.put(key, Source::Environment { variable }, |key| (key.convert)(text)),
+                Some(text) => self.put(key, Source::Environment { variable }, |key| typed(key, text)),
                 None => self.errors.push(SettingsError::NotText { variable }),
             },
         }
     }
+}
+
+/// A text from outside as the value it stands for. One that is a reference becomes a value when its secret is known.
+fn typed(key: &Key, text: &str) -> Value {
+    let whole = Value::from(text);
+    if references::is_whole(&whole) { whole } else { (key.convert)(text) }
 }
 
 /// The argument if it looks like the name of a key; it may be a secret otherwise.
