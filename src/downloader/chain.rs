@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::authorize::Authorize;
-use super::config::DownloaderConfig;
+use super::config::{DownloaderConfig, Live};
 use super::message::{Attempt, Verdict};
 use super::middleware::cookies::{self, Jars, Leg};
 use super::middleware::hooks::{fenced, refused};
@@ -28,6 +28,7 @@ use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, O
 use crate::api::stats::Stats;
 use crate::plane::Grant;
 use crate::scheduler::job::{Job, JobKind};
+use crate::settings::Settings;
 use crate::web::retry_after::retry_after;
 
 /// Where redirects are decided among the numbers of middlewares.
@@ -39,6 +40,8 @@ const RETRY_AT: i32 = 550;
 /// The steps of a crawl, shared by all its attempts.
 pub(crate) struct Chain {
     config: DownloaderConfig,
+    /// What of the settings may change: read here and not in `config`.
+    live: Live,
     transport: Arc<dyn Transport>,
     stats: Stats,
     jars: Jars,
@@ -77,7 +80,7 @@ impl Chain {
         let ChainParts { config, transport, stats, mut middlewares, authorizer, seed } = parts;
         middlewares.sort_by_key(Installed::order);
         let jars = Jars::new(&stats);
-        Self { config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
+        Self { live: Live::new(&config), config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
     }
 
     /// Makes one attempt. `sent` is called at the instant of sending, if it comes to that.
@@ -121,6 +124,11 @@ impl Chain {
                 (self.failed(job, grant, fault).await, attempt)
             }
         }
+    }
+
+    /// Takes changed settings for what is decided from now on.
+    pub(crate) fn live(&self, settings: &Settings) {
+        self.live.replace(settings);
     }
 
     /// Drops what is due to go: idle clients, jars over the bound.
@@ -171,9 +179,10 @@ impl Chain {
         }
         let mut url = job.url().clone();
         merge::query(&mut url, credential);
+        let live = self.live.now();
         let total = match job.kind {
-            JobKind::Page => request.timeout_value().unwrap_or(self.config.limits.total),
-            JobKind::Robots => self.config.robots_timeout,
+            JobKind::Page => request.timeout_value().unwrap_or(live.total),
+            JobKind::Robots => live.robots_timeout,
         };
         Outgoing {
             method: request.method().clone(),
@@ -182,7 +191,7 @@ impl Chain {
             body: request.body_shared(),
             proxy: grant.proxy.clone(),
             identity: grant.identity.clone(),
-            limits: Limits { total, ..self.config.limits },
+            limits: Limits { total, idle: live.idle, ..self.config.limits },
         }
     }
 
@@ -230,8 +239,8 @@ impl Chain {
         if let Some(end) = self.respond(&mut hooks, RETRY_AT, job, grant, tally, &mut reply).await {
             return end.with(reply);
         }
-        if self.config.retry.codes.contains(&reply.status.as_u16()) {
-            match retry::allowance(&self.config.retry, job) {
+        if self.live.now().retry.codes.contains(&reply.status.as_u16()) {
+            match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::reason_of(reply.status).into_owned(), asked, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),
                 Allowance::Off => {}
@@ -266,7 +275,7 @@ impl Chain {
             match decided {
                 Ok(AfterResponse::Continue) => {}
                 Ok(AfterResponse::Retry { reason, after }) => {
-                    return Some(match retry::allowance(&self.config.retry, job) {
+                    return Some(match retry::allowance(&self.live.now().retry, job) {
                         Allowance::Left => End::Verdict(self.retry(job, reason, None, after)),
                         Allowance::UsedUp => {
                             counters::retries_used_up(&self.stats);
@@ -289,7 +298,7 @@ impl Chain {
             return verdict;
         }
         if retry::is_retryable(&fault) {
-            match retry::allowance(&self.config.retry, job) {
+            match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::class_path(fault.kind).into_owned(), None, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),
                 Allowance::Off => {}
@@ -306,7 +315,7 @@ impl Chain {
             match fenced(middleware.name(), "on_fault", run).await {
                 Ok(OnFault::Continue) => {}
                 Ok(OnFault::Retry { reason, after }) => {
-                    match retry::allowance(&self.config.retry, job) {
+                    match retry::allowance(&self.live.now().retry, job) {
                         Allowance::Left => return Some(self.retry(job, reason, None, after)),
                         Allowance::UsedUp => counters::retries_used_up(&self.stats),
                         Allowance::Off => {}
@@ -321,7 +330,7 @@ impl Chain {
 
     fn retry(&self, job: &Job, reason: String, asked: Option<Duration>, fixed: Option<Duration>) -> Verdict {
         counters::retry(&self.stats, &reason);
-        let after = fixed.unwrap_or_else(|| retry::wait(&self.config.retry, job.attempts, asked, &self.jitter));
+        let after = fixed.unwrap_or_else(|| retry::wait(&self.live.now().retry, job.attempts, asked, &self.jitter));
         Verdict::Retry { reason, after }
     }
 

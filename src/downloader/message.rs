@@ -12,6 +12,7 @@ use crate::api::lease::LeaseView;
 use crate::engine::ticket::Tag;
 use crate::plane::Grant;
 use crate::scheduler::job::Job;
+use crate::settings::Settings;
 
 /// Orders of the engine.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub enum Control {
     Cancel(Tag),
     /// End every attempt.
     CancelAll,
+    /// Retries and time limits of attempts from now on.
+    Settings(Arc<Settings>),
     /// Own timer: idle clients.
     Tick,
 }

@@ -58,6 +58,7 @@ impl Worker for Downloader {
         match control {
             Control::Cancel(tag) => self.downloads.cancel(tag),
             Control::CancelAll => self.downloads.cancel_all(cx.queued()),
+            Control::Settings(settings) => self.downloads.live(&settings),
             Control::Tick => {
                 self.downloads.tidy();
                 cx.after(TIDY_EVERY, Control::Tick);

@@ -294,12 +294,7 @@ fn hub_config(
         stall_warn: settings.stall_warn,
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,
-        close_after: CloseAfter {
-            timeout: settings.closespider_timeout,
-            items: settings.closespider_itemcount,
-            pages: settings.closespider_pagecount,
-            errors: settings.closespider_errorcount,
-        },
+        close_after: CloseAfter::of(settings),
         start_cursor,
         ask: {
             let rules = rules.clone();

@@ -27,7 +27,7 @@ use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::log::LogError;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
-use crate::config::{ConfigCenter, Parts as ConfigParts};
+use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, ReqwestTransport};
 use crate::engine::message::{Control, StopReason};
@@ -147,6 +147,26 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
+    let following = spec.layers.map(|layers| {
+        let log = crate::cli::logging::current();
+        let path = layers.settings_file().filter(|_| settings.settings_watch).map(std::path::Path::to_path_buf);
+        Following::begin(ConfigParts {
+            file: path.map(|path| FollowedFile { path, seen: config_stamp, poll: settings.settings_poll }),
+            layers,
+            settings: settings.clone(),
+            feed: None,
+            items: Vec::new(),
+            context: context.clone(),
+            engine: entry.controls(),
+            on_change: Arc::new(move |settings| {
+                log.set_level(settings.log_level);
+                live_level.set(settings.log_level);
+            }),
+            stats: stats.clone(),
+        })
+    });
+    // Items of CONFIG_WATCH count from the first request on.
+    let settings = following.as_ref().map_or(settings, Following::settings);
     let printed: Box<dyn Extension> = Box::new(spec.printed);
     let stage = Stage {
         pipelines: pipelines.into_iter().map(|(_, name, pipeline)| (name, pipeline)).collect(),
@@ -184,24 +204,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         });
     }
 
-    let watcher =
-        spec.layers.filter(|_| settings.settings_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
-    if let Some((path, layers)) = watcher {
-        let log = crate::cli::logging::current();
-        let parts = ConfigParts {
-            layers,
-            seen: config_stamp,
-            path,
-            settings: settings.clone(),
-            poll: settings.settings_poll,
-            engine: engine.clone(),
-            on_change: Arc::new(move |settings| {
-                log.set_level(settings.log_level);
-                live_level.set(settings.log_level);
-            }),
-            stats: stats.clone(),
-        };
-        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), move |_| ConfigCenter::new(parts.clone()), |_| {});
+    if let Some(following) = following {
+        let make = move |_| ConfigCenter::new(following.clone());
+        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), make, |_| {});
     }
 
     let stop = spec.stop.clone();

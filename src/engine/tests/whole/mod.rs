@@ -6,6 +6,7 @@ mod callbacks;
 mod crash;
 mod fakes;
 mod limits;
+mod live;
 mod records;
 mod redirects;
 mod refusals;
