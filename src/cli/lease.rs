@@ -392,6 +392,3 @@ fn seconds(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod tests;
