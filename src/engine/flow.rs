@@ -86,6 +86,7 @@ impl Hub {
                 lease: grant.lease.clone(),
                 tag,
                 at: renew_at,
+                expires_at: grant.expires_at,
             }));
         }
         let meter: Arc<dyn Meter> = share;

@@ -33,18 +33,32 @@ type Script<T> = Mutex<VecDeque<Act<T>>>;
 
 pub(crate) struct Scripted {
     pub(crate) acquires: Script<Result<Grant, Refusal>>,
+    pub(crate) batches: Script<Result<Vec<Grant>, Refusal>>,
     pub(crate) reports: Script<Result<Taken, PlaneError>>,
     pub(crate) releases: Script<Result<(), PlaneError>>,
     pub(crate) renewals: Script<Result<Instant, PlaneError>>,
     pub(crate) door: Semaphore,
     secrets: Mutex<BTreeMap<String, String>>,
+    remote: bool,
     calls: Mutex<Vec<String>>,
 }
 
 impl Scripted {
+    /// A plane in process.
     pub(crate) fn new() -> Arc<Self> {
+        Self::of(false)
+    }
+
+    /// A plane over the network.
+    pub(crate) fn remote() -> Arc<Self> {
+        Self::of(true)
+    }
+
+    fn of(remote: bool) -> Arc<Self> {
         Arc::new(Self {
+            remote,
             acquires: Script::default(),
+            batches: Script::default(),
             reports: Script::default(),
             releases: Script::default(),
             renewals: Script::default(),
@@ -100,6 +114,11 @@ impl ControlPlane for Scripted {
         Box::pin(self.play(format!("acquire {}", ask.site), &self.acquires, || Ok(grant("lse"))))
     }
 
+    fn acquire_batch(&self, ask: Ask, count: usize) -> BoxFuture<'_, Result<Vec<Grant>, Refusal>> {
+        let all = move || Ok((0..count).map(|_| grant("lse")).collect());
+        Box::pin(self.play(format!("batch {} {count}", ask.site), &self.batches, all))
+    }
+
     fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
         let ids: Vec<String> = reports.iter().map(|report| report.id.to_string()).collect();
         Box::pin(self.play(format!("report {}", ids.join(",")), &self.reports, || Ok(Taken::default())))
@@ -112,6 +131,10 @@ impl ControlPlane for Scripted {
     fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Instant, PlaneError>> {
         let default = || Ok(Instant::now() + Duration::from_secs(300));
         Box::pin(self.play(format!("renew {}", lease.0), &self.renewals, default))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote
     }
 
     fn ledger(&self) -> Option<PlaneLedger> {

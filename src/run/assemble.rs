@@ -143,6 +143,8 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         stats: stats.clone(),
         releasing: releasing.clone(),
         keeping: broker::Keeping::default(),
+        // 0 waits for ever.
+        unavailable_timeout: Some(settings.spinneret_unavailable_timeout).filter(|limit| !limit.is_zero()),
         seed,
     };
     hold(&mut stoppers, supervise(Place::Here, &broker, Policy::default(), move |_| LeaseBroker::new(parts.clone()), died()));
