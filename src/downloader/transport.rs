@@ -29,6 +29,11 @@ pub trait Meter: Send + Sync + std::fmt::Debug {
 
     /// Charges `bytes` if there is room now; false: use [`Meter::charge`].
     fn try_charge(&self, bytes: usize) -> bool;
+
+    /// Hears that the head of an answer came, and the length of body it announces.
+    fn answered(&self, status: StatusCode, announced: Option<u64>) {
+        let _ = (status, announced);
+    }
 }
 
 /// A request as it goes out, everything merged.

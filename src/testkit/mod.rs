@@ -1,13 +1,15 @@
-//! Fakes for tests of spiders and of the engine: a transport without a socket and in virtual time, and a webhook on a
-//! loopback port that follows a script.
+//! Fakes for tests of spiders and of the engine: a transport without a socket and in virtual time, and on loopback ports
+//! a webhook and proxies that follow a script.
 
 mod kept;
+pub mod proxy;
 pub mod transport;
 pub mod webhook;
 mod webhook_wire;
 
 pub(crate) use kept::Watched;
 pub use kept::on_kept;
+pub use proxy::{Passed, ProxyFault, ProxyKind, ScriptedProxy, Way};
 #[cfg(test)]
 pub(crate) use transport::Free;
 pub use transport::{Answer, ScriptedTransport};

@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::plane::{IdentityKey, ProxyUrl};
 
+mod proxies;
 mod record_texts;
 mod tls;
 
@@ -307,8 +308,8 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let bad = Server::start("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", Then::Close).await;
     let table = [
-        ("http", format!("http://user:canary@{}", no.addr), "407"),
-        ("https", format!("http://user:canary@{}", no.addr), "407"),
+        ("http", format!("http://user:canary@{}", no.addr), "(407)"),
+        ("https", format!("http://user:canary@{}", no.addr), "(407)"),
         ("https", format!("http://user:canary@{}", bad.addr), "no tunnel to shop.example"),
         ("http", format!("http://user:canary@{gone}"), "the connection to the proxy was refused"),
         ("https", format!("http://user:canary@{gone}"), "the proxy opened no tunnel"),
@@ -319,7 +320,8 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
         let mut outgoing = outgoing(&format!("{scheme}://shop.example/"));
         outgoing.proxy = Some(ProxyUrl(proxy.as_str().into()));
         let fault = exchange(outgoing).await.unwrap_err();
-        assert_eq!(fault.kind, FailureKind::Proxy, "{scheme} {fault}");
+        let kind = if text == "(407)" { FailureKind::ProxyAuth } else { FailureKind::Proxy };
+        assert_eq!(fault.kind, kind, "{scheme} {fault}");
         assert!(fault.message.contains(text), "{scheme} {fault}");
         assert!(!format!("{fault:?}").contains("canary"), "{fault:?}");
     }
