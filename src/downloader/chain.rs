@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::authorize::Authorize;
 use super::config::DownloaderConfig;
-use super::message::{Attempt, Verdict};
 use super::markers::Look;
+use super::message::{Attempt, Verdict};
 use super::middleware::cookies::{self, Leg};
 use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};

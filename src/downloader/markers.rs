@@ -139,7 +139,8 @@ impl fmt::Debug for Markers {
 
 impl Compiled {
     fn is_for(&self, host: &str) -> bool {
-        let covers = |domain: &String| host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let covers =
+            |domain: &String| host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
         self.domains.is_empty() || self.domains.iter().any(covers)
     }
 
@@ -194,11 +195,14 @@ fn head(body: &[u8]) -> &[u8] {
 }
 
 fn compiled(number: usize, rule: &MarkerRule) -> Result<Compiled, MarkerError> {
-    let error = |field, value: &str, why: String, allowed| MarkerError { rule: number, field, value: value.to_owned(), why, allowed };
+    let error =
+        |field, value: &str, why: String, allowed| MarkerError { rule: number, field, value: value.to_owned(), why, allowed };
     let regex = match &rule.regex {
         Some(pattern) => {
             let made = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES).build();
-            Some(made.map_err(|found| error("regex", pattern, reason(&found), "a pattern of the regex crate, without look-around and back-references"))?)
+            Some(made.map_err(|found| {
+                error("regex", pattern, reason(&found), "a pattern of the regex crate, without look-around and back-references")
+            })?)
         }
         None => None,
     };

@@ -43,7 +43,7 @@ pub struct Outgoing {
     pub method: Method,
     /// The URL; the fragment is not sent.
     pub url: Url,
-    /// All headers but `Host`, `Content-Length` and `Connection`, which the client sets.
+    /// All headers but `Host`, `Content-Length`, `Connection` and `Proxy-Authorization`, which the client sets.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,

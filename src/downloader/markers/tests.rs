@@ -72,7 +72,10 @@ fn a_marker_is_given_once_whatever_number_of_rules_gives_it() {
         regex("blocked", "robot"),
         css("empty_list", "ul:empty"),
     ];
-    assert_eq!(marked(&rules, URL, &reply(403, "text/html", "robot<form></form><ul></ul>")), ["blocked", "captcha", "empty_list"]);
+    assert_eq!(
+        marked(&rules, URL, &reply(403, "text/html", "robot<form></form><ul></ul>")),
+        ["blocked", "captcha", "empty_list"]
+    );
     assert_eq!(marked(&rules, URL, &reply(200, "text/html", "<ul><li></ul>")), Vec::<String>::new());
     let many: Vec<_> = (0..50).map(|n| regex(&format!("m{n}"), "x")).collect();
     assert_eq!(marked(&many, URL, &reply(200, "", "x")).len(), 32);
@@ -90,7 +93,9 @@ fn the_text_is_decoded_as_the_page_says() {
 #[test]
 fn a_body_that_is_no_text_is_marked_by_its_status_alone() {
     let rules = [regex("robot", "robot"), css("tree", "html"), MarkerRule { status: vec![200], ..rule("status") }];
-    for (content_type, body) in [("image/png", "robot"), ("application/octet-stream", "robot"), ("", "\0robot"), ("text/html", "GIF\0robot")] {
+    for (content_type, body) in
+        [("image/png", "robot"), ("application/octet-stream", "robot"), ("", "\0robot"), ("text/html", "GIF\0robot")]
+    {
         assert_eq!(marked(&rules, URL, &reply(200, content_type, body)), ["status"], "{content_type}");
     }
     assert_eq!(marked(&rules, URL, &reply(200, "application/json", "{\"robot\":1}")), ["status", "robot", "tree"]);

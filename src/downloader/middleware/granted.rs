@@ -49,7 +49,8 @@ pub(crate) fn clear(url: &mut Url, credential: &Credential) -> Result<(), Bound>
 
 /// Whether a text has a secret value of the credential in it, percent-encoded or not.
 pub(crate) fn holds(text: &str, credential: &Credential) -> bool {
-    let mut secrets = credential.query.iter().map(|(_, value)| value.expose_secret()).filter(|v| v.len() >= SECRET_FROM).peekable();
+    let mut secrets =
+        credential.query.iter().map(|(_, value)| value.expose_secret()).filter(|v| v.len() >= SECRET_FROM).peekable();
     if secrets.peek().is_none() {
         return false;
     }

@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn the_requests_own_query_goes_before_a_granted_one() {
-        let granted = Credential { query: vec![("lang".into(), "grant".into()), ("key".into(), "grant".into())], ..Credential::default() };
+        let granted =
+            Credential { query: vec![("lang".into(), "grant".into()), ("key".into(), "grant".into())], ..Credential::default() };
         let mut url = Url::parse("https://shop.example/a?lang=own&q=%7e+x").unwrap();
         query(&mut url, &granted);
         assert_eq!(url.query(), Some("lang=own&q=%7e+x&key=grant"), "what the spider wrote stays as it is written");
@@ -136,7 +137,14 @@ mod tests {
 
     #[test]
     fn headers_of_the_client_are_dropped() {
-        let own = map(&[("content-length", "7"), ("host", "x"), ("connection", "close"), ("cookie", "a=b"), ("proxy-authorization", "z"), ("x", "y")]);
+        let own = map(&[
+            ("content-length", "7"),
+            ("host", "x"),
+            ("connection", "close"),
+            ("cookie", "a=b"),
+            ("proxy-authorization", "z"),
+            ("x", "y"),
+        ]);
         assert_eq!(headers(&own, &own, Some(&own)).keys().collect::<Vec<_>>(), ["x"]);
     }
 

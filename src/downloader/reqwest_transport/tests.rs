@@ -102,12 +102,13 @@ impl Server {
 #[derive(Debug)]
 struct Count {
     charged: AtomicUsize,
+    head: Mutex<Option<(u16, Option<u64>)>>,
     room: bool,
 }
 
 impl Count {
     fn new(room: bool) -> Self {
-        Self { charged: AtomicUsize::new(0), room }
+        Self { charged: AtomicUsize::new(0), head: Mutex::default(), room }
     }
 }
 
@@ -125,6 +126,10 @@ impl Meter for Count {
             self.charged.fetch_add(bytes, Ordering::SeqCst);
         }
         self.room
+    }
+
+    fn answered(&self, status: StatusCode, announced: Option<u64>) {
+        *self.head.lock().unwrap() = Some((status.as_u16(), announced));
     }
 }
 
@@ -368,6 +373,20 @@ async fn a_lost_end_is_kept_and_flagged_when_asked_for() {
         }
         let fault = exchange(outgoing(&server.url("http"))).await.unwrap_err();
         assert_eq!(fault.kind, FailureKind::DataLoss);
+    }
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_is_told_before_its_body_is_read() {
+    for (answer, head) in [
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 5000000\r\n\r\n", Some((403, Some(5_000_000)))),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", Some((200, None))),
+        ("", None),
+    ] {
+        let server = Server::start(answer, Then::Close).await;
+        let meter = Count::new(true);
+        transport().exchange(outgoing(&server.url("http")), &meter).await.unwrap_err();
+        assert_eq!(*meter.head.lock().unwrap(), head, "{answer}");
     }
 }
 

@@ -68,7 +68,11 @@ async fn socks_answers_as_its_rules_say() {
     assert_eq!(&answer[..12], b"\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00");
     assert!(answer[12..].starts_with(b"HTTP/1.1 200"));
     assert_eq!(ask(&proxy, &[b"\x05\x01\x00", b"\x05\x01\x00\x03\x08foo.test\x00\x50"], 4).await[2..4], [5, 4], "unknown names");
-    assert_eq!(ask(&proxy, &[b"\x05\x01\x00", b"\x05\x01\x00\x01\x08\x08\x08\x08\x00\x50"], 4).await[2..4], [5, 4], "far addresses");
+    assert_eq!(
+        ask(&proxy, &[b"\x05\x01\x00", b"\x05\x01\x00\x01\x08\x08\x08\x08\x00\x50"], 4).await[2..4],
+        [5, 4],
+        "far addresses"
+    );
     assert_eq!(ask(&proxy, &[b"\x05\x01\x00", b"\x05\x02\x00\x03\x09shop.test\x00\x50"], 4).await[2..4], [5, 7], "BIND");
     proxy.allow("u", "p");
     assert_eq!(ask(&proxy, &[b"\x05\x01\x00"], 2).await, b"\x05\xff");

@@ -170,9 +170,13 @@ async fn every_answer_is_marked_whatever_becomes_of_it() {
         _ => Answer::html("<form class=captcha>"),
     });
     let stage = Stage::with(wire, vec![], None, |config| config.markers = Arc::new(Markers::compile(&rules).unwrap()));
-    for (path, markers) in
-        [("moved", vec!["moved"]), ("busy", vec!["captcha"]), ("gone", vec!["captcha"]), ("lost", vec![]), ("", vec!["ok", "captcha"])]
-    {
+    for (path, markers) in [
+        ("moved", vec!["moved"]),
+        ("busy", vec!["captcha"]),
+        ("gone", vec!["captcha"]),
+        ("lost", vec![]),
+        ("", vec!["ok", "captcha"]),
+    ] {
         let (_, attempt) = stage.run(&job(&format!("https://shop.example/{path}")), &grant("a")).await;
         assert_eq!(attempt.markers, markers, "{path}");
         assert_eq!(attempt.lease.unwrap().identity(), "a");
@@ -193,4 +197,49 @@ async fn the_bytes_of_an_attempt_are_those_of_its_decoded_body() {
     let (_, attempt) = stage.run(&job(PAGE), &grant("a")).await;
     assert_eq!((attempt.bytes, attempt.latency, attempt.status), (0, Duration::from_secs(2), None));
     assert!(attempt.lease.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_whose_body_is_too_large_keeps_its_status_and_its_markers() {
+    let rule = |marker: &str, regex: Option<&str>| MarkerRule {
+        marker: marker.into(),
+        domains: vec![],
+        status: vec![503],
+        css: None,
+        regex: regex.map(Into::into),
+    };
+    let stage = Stage::with(ScriptedTransport::with_default(|_| Answer::new(503, "x".repeat(100))), vec![], None, |config| {
+        config.limits.max_bytes = 99;
+        config.markers = Arc::new(Markers::compile(&[rule("busy", None), rule("body", Some("x"))]).unwrap());
+    });
+    let (verdict, attempt) = stage.run(&job(PAGE), &grant("a")).await;
+    assert_eq!(failed(verdict).0, FailureKind::TooLarge);
+    assert_eq!((attempt.status, attempt.bytes, attempt.charged), (Some(503), 100, 0));
+    assert_eq!(attempt.fault.unwrap().kind, FailureKind::TooLarge);
+    assert_eq!(attempt.markers, ["busy"]);
+}
+
+/// An authorizer that signs with the parts that are never merged.
+struct WithValues;
+
+impl Authorize for WithValues {
+    fn authorize<'a>(&'a self, outgoing: &'a mut Outgoing, grant: &'a Grant) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (json, values) = (&grant.credential.json, &grant.credential.values);
+            let signature = format!("{} {}", json["secret"].as_str().unwrap(), values["token"].as_str().unwrap());
+            outgoing.headers.insert("x-signature", HeaderValue::from_str(&signature).unwrap());
+            outgoing.identity = IdentityKey { site: "x".into(), name: "y".into() };
+            outgoing.proxy = None;
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn json_and_values_can_be_read_before_sending() {
+    let stage = Stage::with(page(), vec![], Some(Arc::new(WithValues)), |_| {});
+    stage.verdict(&job(PAGE)).await;
+    let sent = &stage.wire.asked()[0];
+    assert_eq!(sent.headers["x-signature"], "canary-a-json canary-a-value");
+    assert_eq!((&*sent.identity.name, sent.proxy.clone()), ("a", grant("a").proxy), "the last word is the lease's");
 }

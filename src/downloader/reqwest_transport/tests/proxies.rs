@@ -35,7 +35,8 @@ fn through(scheme: &str, proxy: &str) -> Outgoing {
 }
 
 fn trusting(connect: Duration) -> ReqwestTransport {
-    let config = ClientConfig { connect_timeout: connect, verify_certificates: false, max_clients: 64, idle: Duration::from_secs(60) };
+    let config =
+        ClientConfig { connect_timeout: connect, verify_certificates: false, max_clients: 64, idle: Duration::from_secs(60) };
     ReqwestTransport::new(config).unwrap()
 }
 
