@@ -28,8 +28,10 @@ pub enum FailureKind {
     Lost,
     /// The TLS handshake or the certificate failed.
     Tls,
-    /// The proxy refused, or its tunnel failed.
+    /// The proxy cannot be reached, or breaks the tunnel.
     Proxy,
+    /// The proxy does not take the user or password of the lease (407, or the SOCKS answer that says so).
+    ProxyAuth,
     /// The answer is not HTTP.
     BadReply,
     /// The body ended early (`DOWNLOAD_FAIL_ON_DATALOSS`).
@@ -83,6 +85,7 @@ impl FailureKind {
             Self::Lost => "lost",
             Self::Tls => "tls",
             Self::Proxy => "proxy",
+            Self::ProxyAuth => "proxy_auth",
             Self::BadReply => "bad_reply",
             Self::DataLoss => "data_loss",
             Self::TooLarge => "too_large",
@@ -112,7 +115,9 @@ impl FailureKind {
             Self::Resolve => "CannotResolveHostError",
             Self::Refused => "DownloadConnectionRefusedError",
             Self::ConnectTimeout | Self::Timeout | Self::IdleTimeout => "DownloadTimeoutError",
-            Self::Lost | Self::Tls | Self::BadReply | Self::Decode | Self::Proxy | Self::LeaseLost => "DownloadFailedError",
+            Self::Lost | Self::Tls | Self::BadReply | Self::Decode | Self::Proxy | Self::ProxyAuth | Self::LeaseLost => {
+                "DownloadFailedError"
+            }
             Self::DataLoss => "ResponseDataLossError",
             Self::TooLarge | Self::Cancelled => "DownloadCancelledError",
             Self::UnsupportedScheme => "NotSupported",
@@ -144,6 +149,7 @@ impl FailureKind {
                 | Self::Lost
                 | Self::Tls
                 | Self::Proxy
+                | Self::ProxyAuth
                 | Self::RobotsUnavailable
         )
     }
@@ -161,6 +167,7 @@ impl FailureKind {
                 | Self::Lost
                 | Self::Tls
                 | Self::Proxy
+                | Self::ProxyAuth
                 | Self::BadReply
                 | Self::DataLoss
                 | Self::LeaseLost

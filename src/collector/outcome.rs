@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 27] = [
+const KINDS: [Kind; 28] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -39,6 +39,7 @@ const KINDS: [Kind; 27] = [
     Kind::Callback,
     Kind::Cancelled,
     Kind::Internal,
+    Kind::ProxyAuth,
 ];
 
 /// The byte of an outcome.
@@ -91,6 +92,7 @@ const fn number(kind: Kind) -> u8 {
         Kind::Callback => 24,
         Kind::Cancelled => 25,
         Kind::Internal => 26,
+        Kind::ProxyAuth => 27,
     }
 }
 

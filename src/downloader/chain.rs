@@ -10,15 +10,18 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{COOKIE, RETRY_AFTER};
+use http::header::{COOKIE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::authorize::Authorize;
 use super::config::{DownloaderConfig, Live};
+use super::markers::Look;
 use super::message::{Attempt, Verdict};
-use super::middleware::cookies::{self, Jars, Leg};
+use super::middleware::cookies::{self, Leg};
+use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};
+use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
 use super::progress::{Progress, Tally};
@@ -97,7 +100,7 @@ impl Chain {
             Ok(Prepared::Send(outgoing)) => *outgoing,
             Ok(Prepared::Answer(reply)) => {
                 tally.take(reply.body.len()).await;
-                return self.answered(job, grant, &tally, *reply, Duration::ZERO, 0).await;
+                return self.answered(job, grant, &tally, *reply, Duration::ZERO, vec![]).await;
             }
             Err(fault) => {
                 counters::exception(&self.stats, &fault);
@@ -110,16 +113,20 @@ impl Chain {
         match self.transport.exchange(outgoing, &tally).await {
             Ok(reply) => {
                 let latency = sent_at.elapsed();
-                let bytes = counters::head_bytes(&reply).saturating_add(reply.wire_bytes);
-                counters::response(&self.stats, &reply, bytes);
+                counters::response(&self.stats, &reply, counters::head_bytes(&reply).saturating_add(reply.wire_bytes));
                 if self.config.cookies {
-                    self.jars.store(&grant.identity, job.url(), &reply.headers);
+                    self.jars.store(grant, job.url(), &reply.headers);
                 }
                 self.warn_of_size(job, &reply);
-                self.answered(job, grant, &tally, reply, latency, bytes).await
+                // As the site sent it: hooks may change it.
+                let markers = self.config.markers.of(job.url(), &Look::at(&reply));
+                self.answered(job, grant, &tally, reply, latency, markers).await
             }
             Err(fault) => {
-                let attempt = progress.attempt(fault.clone());
+                let mut attempt = progress.attempt(fault.clone());
+                if let Some(status) = attempt.status {
+                    attempt.markers = self.config.markers.of(job.url(), &Look::at_status(status));
+                }
                 counters::exception(&self.stats, &fault);
                 (self.failed(job, grant, fault).await, attempt)
             }
@@ -162,8 +169,9 @@ impl Chain {
         // Connections belong to the lease, credentials to the host: no hook changes either.
         outgoing.identity.clone_from(&grant.identity);
         outgoing.proxy.clone_from(&grant.proxy);
-        if outgoing.url.host() != job.url().host() {
-            let message = "a hook changed the host of the request; make a request of its own for another host";
+        outgoing.headers.remove(PROXY_AUTHORIZATION);
+        if outgoing.url.origin() != job.url().origin() {
+            let message = "a hook changed scheme, host or port of the request; make a request of its own for another place";
             return Err(Fault::new(FailureKind::Middleware, message));
         }
         Ok(Prepared::Send(outgoing))
@@ -172,9 +180,9 @@ impl Chain {
     fn merged(&self, job: &Job, grant: &Grant) -> Outgoing {
         let (request, credential) = (&job.request, &*grant.credential);
         let mut headers = merge::headers(&self.config.base_headers, &credential.headers, request.headers());
-        let jar = if self.config.cookies { self.jars.header(&grant.identity, job.url()) } else { None };
+        let jar = if self.config.cookies { self.jars.header(grant, job.url()) } else { None };
         let leg = if job.hops == 0 { Leg::First } else { Leg::Redirected };
-        if let Some(value) = cookies::merge(request, jar, credential, leg) {
+        if let Some(value) = cookies::merge(request, jar, credential, &self.config.base_headers, leg) {
             headers.insert(COOKIE, value);
         }
         let mut url = job.url().clone();
@@ -203,14 +211,27 @@ impl Chain {
         tally: &Tally<'_>,
         reply: Reply,
         latency: Duration,
-        bytes: u64,
+        markers: Vec<String>,
     ) -> (Verdict, Attempt) {
         let asked = asked_wait(&reply);
         let status = reply.status.as_u16();
-        let verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
-        let sent_at = (bytes > 0).then(|| tally.progress.send());
-        let charged = tally.progress.charged();
-        (verdict, Attempt { sent_at, latency, bytes, charged, retry_after: asked, ..Attempt::answered(status) })
+        let sent_at = tally.progress.sent_at();
+        let bytes = sent_at.map_or(0, |_| reply.body.len() as u64);
+        let mut verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
+        if let Verdict::Deliver(reply) | Verdict::Fail(_, Some(reply)) = &mut verdict {
+            granted::clear_headers(&mut reply.headers, job.url(), &grant.credential);
+        }
+        let attempt = Attempt {
+            sent_at,
+            latency,
+            bytes,
+            charged: tally.progress.charged(),
+            retry_after: asked,
+            markers,
+            lease: Some(tally.progress.lease()),
+            ..Attempt::answered(status)
+        };
+        (verdict, attempt)
     }
 
     async fn judge(

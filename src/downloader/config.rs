@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::markers::Markers;
 use super::transport::Limits;
 use crate::settings::Settings;
 
@@ -34,6 +35,8 @@ pub struct DownloaderConfig {
     pub redirect: RedirectRules,
     /// Which statuses reach callbacks.
     pub statuses: StatusRules,
+    /// What is marked on reports (`MARKERS`).
+    pub markers: Arc<Markers>,
     /// Clients and connections.
     pub client: ClientConfig,
 }
@@ -132,7 +135,8 @@ pub struct ClientConfig {
 }
 
 impl DownloaderConfig {
-    /// Reads the settings.
+    /// Reads the settings. Whoever starts a job has had its markers compiled by [`Markers::compile`] and refused what
+    /// cannot be; a rule that is bad all the same is an error in the log and marks nothing.
     #[must_use]
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
@@ -157,6 +161,7 @@ impl DownloaderConfig {
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
             statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
+            markers: Arc::new(Markers::of_good(&settings.markers)),
             client: ClientConfig {
                 connect_timeout: settings.download_connect_timeout,
                 verify_certificates: settings.download_verify_certificates,

@@ -56,7 +56,7 @@ impl Downloads {
     pub(crate) fn start(self: &Arc<Self>, order: Order, slot: Slot) {
         let Order::Fetch { tag, job, grant, wants_sent, meter } = order;
         let (abort, registration) = AbortHandle::new_pair();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::under(&grant));
         let answer =
             Answer { downloads: Arc::clone(self), tag, progress: Arc::clone(&progress), slot: Some(slot), is_given: false };
         if self.is_cancelled_early(tag) {

@@ -16,7 +16,8 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         }
         FailureKind::Lost | FailureKind::DataLoss => Some(ErrorKind::ConnReset),
         FailureKind::Tls => Some(ErrorKind::Tls),
-        FailureKind::Proxy => Some(ErrorKind::ProxyAuth),
+        FailureKind::Proxy => Some(ErrorKind::Other),
+        FailureKind::ProxyAuth => Some(ErrorKind::ProxyAuth),
         FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Other),
         // We hung up: it says nothing against identity, proxy or target.
         FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Other),
@@ -51,7 +52,8 @@ mod tests {
             (F::IdleTimeout, Some(E::Timeout)),
             (F::Lost, Some(E::ConnReset)),
             (F::Tls, Some(E::Tls)),
-            (F::Proxy, Some(E::ProxyAuth)),
+            (F::Proxy, Some(E::Other)),
+            (F::ProxyAuth, Some(E::ProxyAuth)),
             (F::BadReply, Some(E::Other)),
             (F::DataLoss, Some(E::ConnReset)),
             (F::TooLarge, Some(E::Other)),

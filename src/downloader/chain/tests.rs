@@ -18,6 +18,9 @@ use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
+mod identities;
+mod leases;
+
 const PAGE: &str = "https://shop.example/p?page=1";
 
 fn grant(name: &str) -> Grant {
@@ -72,7 +75,7 @@ impl Stage {
     }
 
     async fn run(&self, job: &Job, grant: &Grant) -> (Verdict, Attempt) {
-        self.chain.run(job, grant, &Free, &Progress::default(), |_| {}).await
+        self.chain.run(job, grant, &Free, &Progress::under(grant), |_| {}).await
     }
 
     async fn verdict(&self, job: &Job) -> Verdict {
@@ -127,7 +130,7 @@ async fn the_attempt_tells_what_happened_on_the_wire() {
     assert_eq!((reason.as_str(), after), ("503 Service Unavailable", Duration::from_secs(7)));
     assert_eq!((attempt.status, attempt.latency, attempt.charged), (Some(503), Duration::from_secs(3), 4));
     assert_eq!((attempt.sent_at, attempt.retry_after), (Some(begun), Some(Duration::from_secs(7))));
-    assert_eq!(attempt.bytes, "HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\n\r\nbusy".len() as u64);
+    assert_eq!(attempt.bytes, "busy".len() as u64, "the decoded body, as the control plane counts it");
     assert!(attempt.fault.is_none());
 }
 
