@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::lease::LeaseView;
 use super::request::Request;
 use super::response::Response;
 use crate::parser::message::Marks;
@@ -28,8 +29,10 @@ pub enum FailureKind {
     Lost,
     /// The TLS handshake or the certificate failed.
     Tls,
-    /// The proxy refused, or its tunnel failed.
+    /// The proxy cannot be reached, or breaks the tunnel.
     Proxy,
+    /// The proxy does not take the user or password of the lease (407, or the SOCKS answer that says so).
+    ProxyAuth,
     /// The answer is not HTTP.
     BadReply,
     /// The body ended early (`DOWNLOAD_FAIL_ON_DATALOSS`).
@@ -58,6 +61,8 @@ pub enum FailureKind {
     LeaseUnavailable,
     /// The control plane will never grant this request.
     LeaseRefused,
+    /// No rule of `LEASES` covers the host, and `LEASE_UNMATCHED` says that such requests are dropped.
+    LeaseUnmatched,
     /// The lease ended while the request was under way.
     LeaseLost,
     /// A middleware refused the request or failed.
@@ -83,6 +88,7 @@ impl FailureKind {
             Self::Lost => "lost",
             Self::Tls => "tls",
             Self::Proxy => "proxy",
+            Self::ProxyAuth => "proxy_auth",
             Self::BadReply => "bad_reply",
             Self::DataLoss => "data_loss",
             Self::TooLarge => "too_large",
@@ -97,6 +103,7 @@ impl FailureKind {
             Self::Offsite => "offsite",
             Self::LeaseUnavailable => "lease_unavailable",
             Self::LeaseRefused => "lease_refused",
+            Self::LeaseUnmatched => "lease_unmatched",
             Self::LeaseLost => "lease_lost",
             Self::Middleware => "middleware",
             Self::Callback => "callback",
@@ -112,7 +119,9 @@ impl FailureKind {
             Self::Resolve => "CannotResolveHostError",
             Self::Refused => "DownloadConnectionRefusedError",
             Self::ConnectTimeout | Self::Timeout | Self::IdleTimeout => "DownloadTimeoutError",
-            Self::Lost | Self::Tls | Self::BadReply | Self::Decode | Self::Proxy | Self::LeaseLost => "DownloadFailedError",
+            Self::Lost | Self::Tls | Self::BadReply | Self::Decode | Self::Proxy | Self::ProxyAuth | Self::LeaseLost => {
+                "DownloadFailedError"
+            }
             Self::DataLoss => "ResponseDataLossError",
             Self::TooLarge | Self::Cancelled => "DownloadCancelledError",
             Self::UnsupportedScheme => "NotSupported",
@@ -125,6 +134,7 @@ impl FailureKind {
             | Self::Offsite
             | Self::LeaseUnavailable
             | Self::LeaseRefused
+            | Self::LeaseUnmatched
             | Self::Middleware => "IgnoreRequest",
             Self::Callback => "SpiderError",
             Self::Internal => "InternalError",
@@ -144,6 +154,7 @@ impl FailureKind {
                 | Self::Lost
                 | Self::Tls
                 | Self::Proxy
+                | Self::ProxyAuth
                 | Self::RobotsUnavailable
         )
     }
@@ -161,6 +172,7 @@ impl FailureKind {
                 | Self::Lost
                 | Self::Tls
                 | Self::Proxy
+                | Self::ProxyAuth
                 | Self::BadReply
                 | Self::DataLoss
                 | Self::LeaseLost
@@ -170,7 +182,7 @@ impl FailureKind {
     /// Whether the request ends as dropped (with a reason) rather than failed.
     #[must_use]
     pub fn is_drop(self) -> bool {
-        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite)
+        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::LeaseUnmatched)
     }
 }
 
@@ -211,12 +223,19 @@ pub struct Failure {
     job: Arc<Job>,
     fault: Fault,
     response: Option<Response>,
+    lease: Option<LeaseView>,
     marks: Rc<RefCell<Marks>>,
 }
 
 impl Failure {
-    pub(crate) fn new(job: Arc<Job>, fault: Fault, response: Option<Response>, marks: Rc<RefCell<Marks>>) -> Self {
-        Self { job, fault, response, marks }
+    pub(crate) fn new(
+        job: Arc<Job>,
+        fault: Fault,
+        response: Option<Response>,
+        lease: Option<LeaseView>,
+        marks: Rc<RefCell<Marks>>,
+    ) -> Self {
+        Self { job, fault, response, lease, marks }
     }
 
     /// Which way it failed.
@@ -249,17 +268,24 @@ impl Failure {
         self.job.attempts
     }
 
-    /// Adds a marker to the attempt's lease report.
+    /// The lease the last attempt was made under, without what is secret in it; `None` where nothing was sent.
+    #[must_use]
+    pub fn lease(&self) -> Option<&LeaseView> {
+        self.lease.as_ref()
+    }
+
+    /// Adds a marker to the attempt's lease report: 1 to 64 characters, at most 32 markers in one report, each once.
+    /// What is longer is cut, what is too many is left out; `reporter/cut` counts both.
     pub fn mark(&self, marker: impl Into<String>) {
         self.marks.borrow_mut().markers.push(marker.into());
     }
 
-    /// Sets the site's own code in the attempt's lease report.
+    /// Sets the site's own code in the attempt's lease report; at most 64 characters, more are cut.
     pub fn business_code(&self, code: impl Into<String>) {
         self.marks.borrow_mut().business_code = Some(code.into());
     }
 
-    /// Sets the callback's judgement in the attempt's lease report.
+    /// Sets the callback's judgement in the attempt's lease report; at most 32 characters, more are cut.
     pub fn outcome_hint(&self, hint: impl Into<String>) {
         self.marks.borrow_mut().outcome_hint = Some(hint.into());
     }
@@ -267,6 +293,10 @@ impl Failure {
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failure").field("fault", &self.fault).field("url", &self.job.url().as_str()).finish_non_exhaustive()
+        f.debug_struct("Failure")
+            .field("fault", &self.fault)
+            .field("url", &self.job.url().as_str())
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
     }
 }

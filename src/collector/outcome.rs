@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 27] = [
+const KINDS: [Kind; 29] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -39,6 +39,8 @@ const KINDS: [Kind; 27] = [
     Kind::Callback,
     Kind::Cancelled,
     Kind::Internal,
+    Kind::ProxyAuth,
+    Kind::LeaseUnmatched,
 ];
 
 /// The byte of an outcome.
@@ -91,6 +93,8 @@ const fn number(kind: Kind) -> u8 {
         Kind::Callback => 24,
         Kind::Cancelled => 25,
         Kind::Internal => 26,
+        Kind::ProxyAuth => 27,
+        Kind::LeaseUnmatched => 28,
     }
 }
 
