@@ -63,7 +63,7 @@ impl Hub {
             Verdict::Go if is_leased => self.go(tag.ticket, now),
             Verdict::Go => self.acquire(tag.ticket, now),
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
-            Verdict::RobotsUnavailable(why) => self.fail_unfetched(tag.ticket, robots_unavailable(&why), now),
+            Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
             // Only hops get these.
             Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
@@ -235,6 +235,16 @@ impl Hub {
         }
     }
 
+    /// The robots.txt of the page's origin could not be read; of a host that no rule covers it was not even asked for.
+    fn without_robots(&mut self, id: u64, why: &str, now: Instant) {
+        let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
+        if (self.config.ask)(&job).is_some() {
+            self.fail_unfetched(id, robots_unavailable(why), now);
+        } else {
+            self.fail_unmatched(id, &job, now);
+        }
+    }
+
     /// Ends a request that no callback hears of.
     fn end_unparsed(&mut self, id: u64, job: &Job, fault: Fault, now: Instant) {
         let outcome = self.ended_as(job, &fault);
@@ -381,7 +391,7 @@ impl Hub {
                 self.end_unparsed(id, &job, fault, now);
             }
             Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
-            Verdict::RobotsUnavailable(why) => self.fail_unfetched(id, robots_unavailable(&why), now),
+            Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
         }
     }
 

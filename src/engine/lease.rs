@@ -48,8 +48,7 @@ impl Hub {
         }
         let Some(ask) = (self.config.ask)(&job) else {
             self.free_slot(id);
-            let message = self.unmatched(&job);
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnmatched, message), now);
+            self.fail_unmatched(id, &job, now);
             return;
         };
         let asking = self.asking.entry(ask.site.clone()).or_default();
@@ -94,8 +93,8 @@ impl Hub {
         }
     }
 
-    /// Counts a request that no rule covers, and names its host once.
-    fn unmatched(&mut self, job: &Job) -> String {
+    /// Drops a request that no rule covers, and names its host once.
+    pub(super) fn fail_unmatched(&mut self, id: u64, job: &Job, now: Instant) {
         self.stats.inc("lease/unmatched");
         let host = job.url().host_str().unwrap_or_default();
         let message = format!("no rule of LEASES covers {host}");
@@ -105,7 +104,7 @@ impl Hub {
                 "requests to this host are dropped: no rule of LEASES covers it; add one, or set LEASE_UNMATCHED to \"anonymous\"; lease/unmatched counts them"
             );
         }
-        message
+        self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnmatched, message), now);
     }
 
     pub(super) fn leased(&mut self, leased: Leased, now: Instant) {

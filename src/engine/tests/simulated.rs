@@ -95,7 +95,9 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     // each redirect that led nowhere.
     let records = world.records.values().sum::<usize>() as u64;
     // What got no lease at all leaves one, too.
-    let unleased = world.ends.iter().filter(|e| e.outcome == Outcome::Failed(FailureKind::LeaseRefused)).count() as u64;
+    let is_unleased =
+        |outcome| matches!(outcome, Outcome::Failed(FailureKind::LeaseRefused | FailureKind::RobotsUnavailable));
+    let unleased = world.ends.iter().filter(|e| is_unleased(e.outcome)).count() as u64;
     let unmatched = world.ends.iter().filter(|e| e.outcome == Outcome::Dropped(FailureKind::LeaseUnmatched)).count() as u64;
     if mood.records == RequestRecords::All {
         prop_assert!(records >= world.sent + unleased + unmatched, "{} of {}", records, world.sent);

@@ -105,7 +105,7 @@ enum Pending {
     Fetch(Tag, Arc<Job>),
     Parse(Tag, Option<Arc<Job>>, Callback),
     Keep(Arc<Group>),
-    Handed(Box<Report>),
+    Handed,
     Renew(LeaseId, Tag),
     Farewell,
     Close,
@@ -127,6 +127,7 @@ pub(super) struct World {
     pub double_releases: Arc<Mutex<u64>>,
     /// Leases of reports the plane does not have yet, in order.
     unhanded: Arc<Mutex<VecDeque<u64>>>,
+    reported: VecDeque<Report>,
     pub early_releases: Arc<Mutex<u64>>,
     leases: u64,
     pub granted: u64,
@@ -237,6 +238,7 @@ impl World {
             ending,
             double_releases,
             unhanded,
+            reported: VecDeque::new(),
             early_releases,
             leases: 0,
             granted: 0,
@@ -422,7 +424,8 @@ impl World {
                     *self.double_releases.lock().unwrap() += 1;
                 }
                 self.unhanded.lock().unwrap().push_back(lease);
-                self.pending.push(Pending::Handed(Box::new(report)));
+                self.reported.push_back(report);
+                self.pending.push(Pending::Handed);
             }
             Act::Collector(CollectorOrder::Group(group)) => {
                 self.records.insert((group.tag, group.part), group.records.len());
@@ -456,7 +459,7 @@ impl World {
                 self.write(&group);
                 self.hub.fact(Fact::Collector(CollectorFact::Kept(vec![(group.tag, group.part)])), self.now);
             }
-            Pending::Handed(report) => self.taken(*report),
+            Pending::Handed => self.taken(),
             Pending::Renew(lease, tag) => {
                 self.renewing.remove(&lease);
                 let failed = RenewFailed { tag, lease, why: "over".into() };
@@ -477,9 +480,10 @@ impl World {
         }
     }
 
-    fn taken(&mut self, report: Report) {
+    /// The plane takes the oldest report, or rejects it.
+    fn taken(&mut self) {
+        let Some(report) = self.reported.pop_front() else { return };
         let lease = report.lease.0.parse::<u64>().unwrap();
-        // The plane takes reports in the order in which they were made, whichever is spoken of here.
         self.unhanded.lock().unwrap().pop_front();
         if report.release {
             self.ending.lock().unwrap().remove(&lease);
