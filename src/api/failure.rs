@@ -5,6 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::lease::LeaseView;
 use super::request::Request;
 use super::response::Response;
 use crate::parser::message::Marks;
@@ -60,6 +61,8 @@ pub enum FailureKind {
     LeaseUnavailable,
     /// The control plane will never grant this request.
     LeaseRefused,
+    /// No rule of `LEASES` covers the host, and `LEASE_UNMATCHED` says that such requests are dropped.
+    LeaseUnmatched,
     /// The lease ended while the request was under way.
     LeaseLost,
     /// A middleware refused the request or failed.
@@ -100,6 +103,7 @@ impl FailureKind {
             Self::Offsite => "offsite",
             Self::LeaseUnavailable => "lease_unavailable",
             Self::LeaseRefused => "lease_refused",
+            Self::LeaseUnmatched => "lease_unmatched",
             Self::LeaseLost => "lease_lost",
             Self::Middleware => "middleware",
             Self::Callback => "callback",
@@ -130,6 +134,7 @@ impl FailureKind {
             | Self::Offsite
             | Self::LeaseUnavailable
             | Self::LeaseRefused
+            | Self::LeaseUnmatched
             | Self::Middleware => "IgnoreRequest",
             Self::Callback => "SpiderError",
             Self::Internal => "InternalError",
@@ -177,7 +182,7 @@ impl FailureKind {
     /// Whether the request ends as dropped (with a reason) rather than failed.
     #[must_use]
     pub fn is_drop(self) -> bool {
-        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite)
+        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::LeaseUnmatched)
     }
 }
 
@@ -218,12 +223,19 @@ pub struct Failure {
     job: Arc<Job>,
     fault: Fault,
     response: Option<Response>,
+    lease: Option<LeaseView>,
     marks: Rc<RefCell<Marks>>,
 }
 
 impl Failure {
-    pub(crate) fn new(job: Arc<Job>, fault: Fault, response: Option<Response>, marks: Rc<RefCell<Marks>>) -> Self {
-        Self { job, fault, response, marks }
+    pub(crate) fn new(
+        job: Arc<Job>,
+        fault: Fault,
+        response: Option<Response>,
+        lease: Option<LeaseView>,
+        marks: Rc<RefCell<Marks>>,
+    ) -> Self {
+        Self { job, fault, response, lease, marks }
     }
 
     /// Which way it failed.
@@ -256,17 +268,24 @@ impl Failure {
         self.job.attempts
     }
 
-    /// Adds a marker to the attempt's lease report.
+    /// The lease the last attempt was made under, without what is secret in it; `None` where nothing was sent.
+    #[must_use]
+    pub fn lease(&self) -> Option<&LeaseView> {
+        self.lease.as_ref()
+    }
+
+    /// Adds a marker to the attempt's lease report: 1 to 64 characters, at most 32 markers in one report, each once.
+    /// What is longer is cut, what is too many is left out; `reporter/cut` counts both.
     pub fn mark(&self, marker: impl Into<String>) {
         self.marks.borrow_mut().markers.push(marker.into());
     }
 
-    /// Sets the site's own code in the attempt's lease report.
+    /// Sets the site's own code in the attempt's lease report; at most 64 characters, more are cut.
     pub fn business_code(&self, code: impl Into<String>) {
         self.marks.borrow_mut().business_code = Some(code.into());
     }
 
-    /// Sets the callback's judgement in the attempt's lease report.
+    /// Sets the callback's judgement in the attempt's lease report; at most 32 characters, more are cut.
     pub fn outcome_hint(&self, hint: impl Into<String>) {
         self.marks.borrow_mut().outcome_hint = Some(hint.into());
     }
@@ -274,6 +293,10 @@ impl Failure {
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Failure").field("fault", &self.fault).field("url", &self.job.url().as_str()).finish_non_exhaustive()
+        f.debug_struct("Failure")
+            .field("fault", &self.fault)
+            .field("url", &self.job.url().as_str())
+            .field("lease", &self.lease)
+            .finish_non_exhaustive()
     }
 }

@@ -58,6 +58,7 @@ struct Extra {
     retries: Option<u32>,
     lease: Option<LeaseTarget>,
     session_key: Option<String>,
+    keep_lease: bool,
     handle_status: HandleStatus,
     no_redirect: bool,
     ignore_robots: bool,
@@ -236,6 +237,21 @@ impl Request {
         self
     }
 
+    /// Sends this request under the lease of the response whose callback makes it: same identity, same proxy.
+    ///
+    /// For what belongs together: the next page of a list, the steps of a login. The lease lives until the last such
+    /// request of it has had its report; meanwhile it is renewed and serves nobody else, so the request goes before
+    /// others of its host. Of a response that was redirected it is the lease of the last hop.
+    ///
+    /// The request gets a lease of its own, which `lease/kept_lost` counts, where the kept one cannot serve it: the URL
+    /// is outside the scope of the rule that gave the lease, the lease expired or could not be renewed, or the job was
+    /// started again meanwhile. A repeated attempt always has a lease of its own. Without a lease, as in `start`, this
+    /// changes nothing.
+    pub fn keep_lease(&mut self) -> &mut Self {
+        self.extra_mut().keep_lease = true;
+        self
+    }
+
     /// Chooses which statuses reach the callback.
     pub fn handle_status(&mut self, statuses: HandleStatus) -> &mut Self {
         self.extra_mut().handle_status = statuses;
@@ -340,6 +356,18 @@ impl Request {
             ] {
                 extra.headers.remove(name);
             }
+        }
+    }
+
+    /// Whether the request wants the lease of the response whose callback made it, and has not had it yet.
+    pub(crate) fn keeps_lease(&self) -> bool {
+        self.extra.as_ref().is_some_and(|x| x.keep_lease)
+    }
+
+    /// The lease was given, or is lost: the next attempt asks for one of its own.
+    pub(crate) fn forget_kept_lease(&mut self) {
+        if let Some(extra) = &mut self.extra {
+            extra.keep_lease = false;
         }
     }
 

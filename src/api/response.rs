@@ -15,6 +15,7 @@ use http::{HeaderMap, StatusCode, Version};
 use serde::de::DeserializeOwned;
 use url::Url;
 
+use super::lease::LeaseView;
 use super::links::{Link, extract_links};
 use super::request::Request;
 use super::selector::{Page, Selection, SelectorError, matches};
@@ -50,6 +51,7 @@ struct Inner {
     job: Arc<Job>,
     reply: Arc<Reply>,
     latency: Duration,
+    lease: Option<LeaseView>,
     marks: Rc<RefCell<Marks>>,
     text: OnceCell<(Option<String>, &'static Encoding)>,
     page: OnceCell<Page>,
@@ -71,12 +73,21 @@ impl Response {
             job,
             reply,
             latency,
+            lease: None,
             marks,
             text: OnceCell::new(),
             page: OnceCell::new(),
             base: OnceCell::new(),
             pattern_errors: RefCell::default(),
         }))
+    }
+
+    /// The same with the lease it came under. For a response that nobody else has yet.
+    pub(crate) fn under(mut self, lease: Option<LeaseView>) -> Self {
+        if let Some(inner) = Rc::get_mut(&mut self.0) {
+            inner.lease = lease;
+        }
+        self
     }
 
     /// The URL that answered: the last one of a redirect chain.
@@ -137,6 +148,12 @@ impl Response {
     #[must_use]
     pub fn latency(&self) -> Duration {
         self.0.latency
+    }
+
+    /// The lease it came under, without what is secret in it.
+    #[must_use]
+    pub fn lease(&self) -> Option<&LeaseView> {
+        self.0.lease.as_ref()
     }
 
     /// Links from a start request.
@@ -220,17 +237,18 @@ impl Response {
         self.base_url().join(href.trim_matches([' ', '\t', '\n', '\r', '\x0c']))
     }
 
-    /// Adds a marker to the attempt's lease report.
+    /// Adds a marker to the attempt's lease report: 1 to 64 characters, at most 32 markers in one report, each once.
+    /// What is longer is cut, what is too many is left out; `reporter/cut` counts both.
     pub fn mark(&self, marker: impl Into<String>) {
         self.0.marks.borrow_mut().markers.push(marker.into());
     }
 
-    /// Sets the site's own code in the attempt's lease report.
+    /// Sets the site's own code in the attempt's lease report; at most 64 characters, more are cut.
     pub fn business_code(&self, code: impl Into<String>) {
         self.0.marks.borrow_mut().business_code = Some(code.into());
     }
 
-    /// Sets the callback's judgement in the attempt's lease report.
+    /// Sets the callback's judgement in the attempt's lease report; at most 32 characters, more are cut.
     pub fn outcome_hint(&self, hint: impl Into<String>) {
         self.0.marks.borrow_mut().outcome_hint = Some(hint.into());
     }
@@ -272,6 +290,7 @@ impl fmt::Debug for Response {
         f.debug_struct("Response")
             .field("status", &self.status().as_u16())
             .field("url", &self.url().as_str())
+            .field("lease", &self.0.lease)
             .finish_non_exhaustive()
     }
 }

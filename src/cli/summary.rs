@@ -229,6 +229,7 @@ mod tests {
     fn report() -> Report {
         Report {
             ended: Ended {
+                leases: crate::engine::lease_books::LeaseBooks::default(),
                 reason: "finished".to_owned(),
                 code: 0,
                 books: Books { enqueued: 1_234, handled: 1_200, failed: 12, dropped: 22, set_aside: 0, pending: 0 },

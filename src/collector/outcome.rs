@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 28] = [
+const KINDS: [Kind; 29] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -40,6 +40,7 @@ const KINDS: [Kind; 28] = [
     Kind::Cancelled,
     Kind::Internal,
     Kind::ProxyAuth,
+    Kind::LeaseUnmatched,
 ];
 
 /// The byte of an outcome.
@@ -93,6 +94,7 @@ const fn number(kind: Kind) -> u8 {
         Kind::Cancelled => 25,
         Kind::Internal => 26,
         Kind::ProxyAuth => 27,
+        Kind::LeaseUnmatched => 28,
     }
 }
 

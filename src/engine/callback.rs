@@ -29,6 +29,9 @@ impl Hub {
         ticket.reply = None;
         ticket.share = None;
         let (kind, job, fault) = (ticket.kind, ticket.job.clone(), ticket.fault.clone());
+        if result.is_ok() && !unknown_step {
+            self.keep(id, &mut effects.jobs, now);
+        }
         self.report(id, true, marks);
         if discarded > 0 {
             self.stats.add("engine/discarded_effects", i64::try_from(discarded).unwrap_or(i64::MAX));

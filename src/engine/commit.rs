@@ -21,7 +21,7 @@ use crate::scheduler::store::StoreError;
 impl Hub {
     /// A callback commits a part of what it makes.
     pub(super) fn part(&mut self, part: Part, now: Instant) {
-        let Part { tag, effects, done } = part;
+        let Part { tag, mut effects, done } = part;
         // A thread that was abandoned may come to itself when its request has already failed: what it commits
         // must not take the place of that end.
         let runs = |t: &mut Ticket| t.state == State::Parsing && t.commit.is_none();
@@ -41,6 +41,7 @@ impl Hub {
         if let Some(share) = self.tickets.get(&tag.ticket).and_then(|t| t.share.as_ref()) {
             share.give_way();
         }
+        self.keep(tag.ticket, &mut effects.jobs, now);
         self.commit(tag.ticket, effects, Then::Resume(done), now);
     }
 
@@ -69,7 +70,7 @@ impl Hub {
             self.enter(id, State::Committing, now);
         }
         if jobs.is_empty() {
-            self.keep(id, now);
+            self.keep_group(id, now);
         } else {
             if seeds {
                 self.seeds_taken += jobs.len() as u64;
@@ -91,6 +92,7 @@ impl Hub {
     /// The frontier took an offer, or has no room for it.
     pub(super) fn accepted(&mut self, accepted: Accepted, now: Instant) {
         self.books.pending = self.books.pending.max(accepted.pending);
+        self.kept_dropped(&accepted.kept_dropped);
         let Some(id) = self.offers.remove(&accepted.offer) else { return };
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let seeds = ticket.kind == Kind::Start;
@@ -105,7 +107,8 @@ impl Hub {
             None => {
                 // Where there was room for this one, there may be for others.
                 self.offers_to_try = self.blocked.len();
-                self.keep(id, now);
+                self.lift_kept(id);
+                self.keep_group(id, now);
             }
             Some(StoreError::Full { .. }) => {
                 self.stats.inc("engine/offers_blocked");
@@ -121,7 +124,7 @@ impl Hub {
     }
 
     /// The children are in: orders the group.
-    fn keep(&mut self, id: u64, now: Instant) {
+    fn keep_group(&mut self, id: u64, now: Instant) {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         let Some(commit) = &mut ticket.commit else { return };
         // Not before: a part that finds no room is given up, and the records are the next group's.
@@ -185,14 +188,14 @@ impl Hub {
             Then::Resume(done) if kind == Kind::Start => self.seeds_waiting.push(done),
             Then::Resume(done) => self.acts.push(Act::Resume(done, Ok(()))),
             Then::Settle(outcome) => {
-                if let Some(job) = self.close(tag.ticket).and_then(|t| t.job) {
+                if let Some(job) = self.close(tag.ticket, now).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
                     self.settled.push(job.id);
                     self.offers_to_try = self.blocked.len();
                 }
             }
             Then::Close => {
-                self.close(tag.ticket);
+                self.close(tag.ticket, now);
                 if kind == Kind::Idle {
                     self.idle_answered = self.idle_stored == 0;
                 }
@@ -225,7 +228,7 @@ impl Hub {
     pub(super) fn start_over(&mut self, id: u64, effects: Effects, result: Result<(), CallbackFault>, now: Instant) {
         self.seeds_done = true;
         if let Err(fault) = result {
-            self.close(id);
+            self.close(id, now);
             if fault != CallbackFault::Cancelled && self.phase.pulls() {
                 let limits = (self.config.callback_timeout, self.config.parse_stall);
                 let text = crate::parser::fault_text(&fault, limits);
@@ -250,7 +253,7 @@ impl Hub {
             self.stats.inc(format!("spider_exceptions/{}", fault.class()));
         }
         if effects.jobs.is_empty() && effects.items.is_empty() {
-            self.close(id);
+            self.close(id, now);
             self.idle_answered = self.idle_stored == 0;
             return;
         }

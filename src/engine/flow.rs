@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::hub::Hub;
+use super::kept::MARGIN;
 use super::record;
-use super::ticket::{Answered, Kind, LeaseGuard, State, Tag, Then, Ticket};
+use super::ticket::{Answered, Kind, State, Tag, Then, Ticket};
 use crate::api::failure::{FailureKind, Fault};
 use crate::collector::message::{Group, Order as CollectorOrder};
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
@@ -39,7 +40,7 @@ impl Hub {
     }
 
     fn begin_job(&mut self, due: Due, now: Instant) {
-        let Due { job, slot, wants_sent, verdict } = due;
+        let Due { mut job, slot, wants_sent, verdict } = due;
         if !self.phase.pulls() {
             if verdict == Verdict::Go {
                 self.acts.push(Act::Scheduler(Order::Freed { slot }));
@@ -47,29 +48,34 @@ impl Hub {
             self.scheduler(Order::PutBack { job, delay: Duration::ZERO });
             return;
         }
+        let lease = self.take_kept(&mut job, now);
+        let is_leased = lease.is_some();
         let tag = self.open(Kind::Request, State::Leasing, now);
         if let Some(ticket) = self.tickets.get_mut(&tag.ticket) {
             ticket.job = Some(Arc::from(job));
+            ticket.lease = lease;
             if verdict == Verdict::Go {
                 ticket.slot = Some(slot);
                 ticket.wants_sent = wants_sent;
             }
         }
         match verdict {
+            Verdict::Go if is_leased => self.go(tag.ticket, now),
             Verdict::Go => self.acquire(tag.ticket, now),
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
-            Verdict::RobotsUnavailable(why) => self.fail_unfetched(tag.ticket, robots_unavailable(&why), now),
+            Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
             // Only hops get these.
-            Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO),
+            Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
     }
 
     /// Sends the ticket to the downloader, under its lease.
     pub(super) fn fetch(&mut self, id: u64, now: Instant) {
         self.enter(id, State::Fetching, now);
+        self.takes_place(id);
         let share = self.bytes.share(id);
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let (Some(job), Some(grant)) = (ticket.job.clone(), ticket.lease.as_ref().and_then(LeaseGuard::grant).cloned()) else {
+        let (Some(job), Some(grant)) = (ticket.job.clone(), ticket.lease.as_ref().map(|guard| guard.grant().clone())) else {
             return;
         };
         ticket.share = Some(share.clone());
@@ -78,10 +84,10 @@ impl Hub {
         let renew_at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
         let (tag, wants_sent) = (ticket.tag, ticket.wants_sent);
         let limit = job.request.timeout_value().unwrap_or_else(|| self.config.context.settings().download_timeout);
-        if now + limit > renew_at {
-            if let Some(guard) = &mut ticket.lease {
-                guard.renewed = true;
-            }
+        if now + limit > renew_at
+            && let Some(guard) = ticket.lease.as_ref().filter(|guard| !guard.is_renewed())
+        {
+            guard.note_renewed();
             self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renew {
                 lease: grant.lease.clone(),
                 tag,
@@ -230,6 +236,16 @@ impl Hub {
         }
     }
 
+    /// The robots.txt of the page's origin could not be read; of a host that no rule covers it was not even asked for.
+    fn without_robots(&mut self, id: u64, why: &str, now: Instant) {
+        let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
+        if (self.config.ask)(&job).is_some() {
+            self.fail_unfetched(id, robots_unavailable(why), now);
+        } else {
+            self.fail_unmatched(id, &job, now);
+        }
+    }
+
     /// Ends a request that no callback hears of.
     fn end_unparsed(&mut self, id: u64, job: &Job, fault: Fault, now: Instant) {
         let outcome = self.ended_as(job, &fault);
@@ -292,7 +308,8 @@ impl Hub {
         self.acts.push(Act::SchedulerControl(SchedulerControl::Robots { origin: origin.into(), rules }));
     }
 
-    /// A redirect hop is a new ticket of the same request. It keeps the lease within its origin.
+    /// A redirect hop is a new ticket of the same request. It keeps the lease within the scope that gave it; what the
+    /// request itself brings along to identify somebody stays within its origin.
     fn redirect(&mut self, id: u64, job: &Arc<Job>, to: url::Url, becomes_get: bool, now: Instant) {
         let stays = (self.config.stays)(job, &to);
         self.report(id, !stays, Marks::default());
@@ -305,7 +322,7 @@ impl Hub {
             next.request.set_method(http::Method::GET);
             next.request.drop_body();
         }
-        if !stays {
+        if job.url().origin() != to.origin() {
             next.request.drop_credentials();
         }
         next.request.set_url(to);
@@ -314,7 +331,7 @@ impl Hub {
         next.request.priority(priority);
         next.key = seen_key(next.request.method(), next.url(), next.request.body_bytes());
         let lease = self.tickets.get_mut(&id).and_then(|t| t.lease.take());
-        let (attempt, records) = self.close(id).map(|t| (t.attempt, t.records)).unwrap_or_default();
+        let (attempt, records) = self.close(id, now).map(|t| (t.attempt, t.records)).unwrap_or_default();
         let (status, took) = attempt.as_ref().map_or((None, Duration::ZERO), |a| (a.status, a.latency));
         let hop = self.open(Kind::Request, State::Pacing, now);
         if let Some(ticket) = self.tickets.get_mut(&hop.ticket) {
@@ -354,13 +371,11 @@ impl Hub {
                 self.put_back_after_group(id, Duration::ZERO, now);
             }
             Verdict::Go => {
-                let margin = now + Duration::from_secs(1);
-                let good = ticket.lease.as_ref().and_then(LeaseGuard::grant).is_some_and(|g| g.expires_at > margin);
-                if good {
-                    self.fetch(id, now);
+                if ticket.lease.as_ref().is_some_and(|guard| guard.serves(now + MARGIN)) {
+                    self.go(id, now);
                 } else {
                     if let Some(guard) = ticket.lease.take() {
-                        self.release(guard);
+                        self.end_share(guard);
                     }
                     self.acquire(id, now);
                 }
@@ -377,7 +392,7 @@ impl Hub {
                 self.end_unparsed(id, &job, fault, now);
             }
             Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
-            Verdict::RobotsUnavailable(why) => self.fail_unfetched(id, robots_unavailable(&why), now),
+            Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
         }
     }
 
@@ -388,10 +403,10 @@ impl Hub {
     }
 
     /// Gives the request back to the frontier at once; its ticket is over.
-    pub(super) fn put_back(&mut self, id: u64, delay: Duration) {
+    pub(super) fn put_back(&mut self, id: u64, delay: Duration, now: Instant) {
         self.free_slot(id);
         self.order_last_records(id);
-        if let Some(ticket) = self.close(id)
+        if let Some(ticket) = self.close(id, now)
             && let Some(job) = ticket.job
         {
             self.scheduler(Order::PutBack { job: Box::new(Arc::unwrap_or_clone(job)), delay });
@@ -409,7 +424,7 @@ impl Hub {
         }
         // A hop that never went out leaves the answer that led to it.
         let is_unsent = match ticket.state {
-            State::Pacing | State::Leasing => true,
+            State::Pacing | State::Leasing | State::Ready => true,
             State::Fetching => ticket.records.is_empty(),
             State::Parsing | State::Committing => false,
         };
@@ -448,11 +463,11 @@ impl Hub {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
         ticket.share = None;
         if ticket.records.is_empty() {
-            self.put_back(id, delay);
+            self.put_back(id, delay, now);
             return;
         }
         if let Some(guard) = ticket.lease.take() {
-            self.release(guard);
+            self.end_share(guard);
         }
         let Some(ticket) = self.tickets.get(&id) else { return };
         if let Some(job) = ticket.job.clone() {

@@ -1,8 +1,9 @@
 //! The hub: every decision about the life of a request, as a plain struct.
 //!
 //! Facts and commands go in, acts come out; time is an argument. No actor, no clock, no I/O: a test can
-//! drive any interleaving. The parts of its behaviour are in `lease`, `flow` (downloads, redirects, retries),
-//! `callback` (how callbacks end), `commit` (the commit order), `watch` (pulling, idleness, limits, stalls) and `shutdown`.
+//! drive any interleaving. The parts of its behaviour are in `lease`, `kept` (leases for what follows), `places` (who goes on
+//! the wire), `flow` (downloads, redirects, retries), `callback` (how callbacks end), `commit` (the commit order), `watch`
+//! (pulling, idleness, limits, stalls) and `shutdown`.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -13,10 +14,15 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::act::Act;
+use super::ahead::Ahead;
+use super::guard::LeaseGuard;
+use super::kept::Kept;
+use super::lease::Asking;
+use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
 use super::record::Failures;
 use super::shutdown::Phase;
-use super::ticket::{Kind, LeaseGuard, Releaser, Serial, State, Tag, Ticket};
+use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::signal::{ConfigChanged, Lifecycle};
@@ -44,8 +50,10 @@ pub(crate) struct HubConfig {
     pub report_hold: Duration,
     /// Requests queued above which `start` waits.
     pub seeds_wait_at: u64,
-    /// `ACQUIRE_PENDING_PER_SITE`, taken over all sites.
+    /// `ACQUIRE_PENDING_PER_SITE`.
     pub acquire_pending: usize,
+    /// Whether leases come over a network, and are asked for ahead.
+    pub is_remote: bool,
     /// `LEASE_GIVE_UP`.
     pub lease_give_up: Duration,
     /// `GRACE`.
@@ -166,6 +174,17 @@ pub(crate) struct Hub {
     /// Sites that refused, since when; and the slots that wait for them.
     pub(super) refused_since: HashMap<Arc<str>, Instant>,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
+    /// Asks under way, by site.
+    pub(super) asking: HashMap<Arc<str>, Asking>,
+    /// Hosts that no rule covers.
+    pub(super) unmatched: HashSet<Box<str>>,
+    /// Leases asked for ahead, where they come over a network.
+    pub(super) ahead: Option<Ahead>,
+    /// Leases that queued requests are to go under.
+    pub(super) kept: Kept,
+    pub(super) account: Account,
+    /// The plane does not take this node: no report will be taken any more.
+    pub(super) plane_refuses: bool,
     /// Attempts whose report waits for the callback, oldest first.
     pub(super) holds: VecDeque<(Instant, u64)>,
     pub(super) reports_made: u64,
@@ -206,6 +225,7 @@ impl Hub {
         // Four fifths of the queue: in a crawl no report is ever dropped.
         let seeds_taken = config.start_cursor;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
+        let ahead = config.is_remote.then(Ahead::default);
         Self {
             config,
             stats,
@@ -235,6 +255,12 @@ impl Hub {
             idle_stored: 0,
             refused_since: HashMap::new(),
             waiting_slots: HashMap::new(),
+            asking: HashMap::new(),
+            unmatched: HashSet::new(),
+            ahead,
+            kept: Kept::default(),
+            account: Account::default(),
+            plane_refuses: false,
             holds: VecDeque::new(),
             reports_made: 0,
             reports_done: 0,
@@ -285,7 +311,7 @@ impl Hub {
             Fact::Parsed(parsed) => self.parsed(*parsed, now),
             Fact::Farewell => self.farewell = true,
             Fact::Collector(fact) => self.collector(fact, now),
-            Fact::Reporter(fact) => self.reporter(fact),
+            Fact::Reporter(fact) => self.reporter(fact, now),
         }
     }
 
@@ -307,7 +333,8 @@ impl Hub {
     pub(crate) fn turn_end(&mut self, now: Instant) {
         self.unblock();
         self.resume_seeds();
-        self.pull();
+        self.go_on(now);
+        self.pull(now);
         self.look_idle(now);
         self.advance(now);
         if !self.settled.is_empty() {
@@ -343,6 +370,14 @@ impl Hub {
     }
 
     pub(super) fn enter(&mut self, ticket: u64, state: State, now: Instant) {
+        let Some(present) = self.tickets.get(&ticket) else { return };
+        let (is_on_wire, asks) = (present.on_wire.is_some(), present.asks.is_some());
+        if is_on_wire {
+            self.leaves_place(ticket, now);
+        }
+        if asks {
+            self.asked(ticket, false, now);
+        }
         if let Some(ticket) = self.tickets.get_mut(&ticket) {
             let before = ticket.state;
             ticket.enter(state, now);
@@ -354,10 +389,12 @@ impl Hub {
     }
 
     /// Ends a ticket: its lease is released unless it was handed over, its share of the window is freed.
-    pub(super) fn close(&mut self, ticket: u64) -> Option<Ticket> {
+    pub(super) fn close(&mut self, ticket: u64, now: Instant) -> Option<Ticket> {
+        self.leaves_place(ticket, now);
+        self.asked(ticket, false, now);
         let mut ticket = self.tickets.remove(&ticket)?;
         if let Some(guard) = ticket.lease.take() {
-            self.release(guard);
+            self.end_share(guard);
         }
         self.counted(ticket.state, -1);
         Some(ticket)
@@ -378,9 +415,9 @@ impl Hub {
         }
     }
 
-    /// Requests that hold one of `CONCURRENT_REQUESTS`.
+    /// Requests on their way to an answer.
     pub(super) fn downloading(&self) -> usize {
-        self.count(State::Leasing) + self.count(State::Pacing) + self.count(State::Fetching)
+        [State::Leasing, State::Ready, State::Pacing, State::Fetching].into_iter().map(|state| self.count(state)).sum()
     }
 
     pub(super) fn scheduler(&mut self, order: crate::scheduler::message::Order) {
@@ -395,17 +432,32 @@ impl Hub {
         }
     }
 
-    fn reporter(&mut self, fact: reporter::message::Fact) {
+    fn reporter(&mut self, fact: reporter::message::Fact, now: Instant) {
         match fact {
-            reporter::message::Fact::Handed(n) => {
-                self.reports_done += n;
+            reporter::message::Fact::Handed { reports, ends } => {
+                self.reports_done += reports;
+                self.account.reported += ends;
                 self.reporter_says = None;
                 self.reports_taken();
             }
-            reporter::message::Fact::Rejected(rejected) => {
+            reporter::message::Fact::Rejected { rejected, ends } => {
                 self.reports_done += 1;
                 self.reports_taken();
                 tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
+                match ends {
+                    Some(_) if rejected.is_unknown_lease => self.account.unknown += 1,
+                    // The lease is still out: it ends without its report.
+                    Some(lease) => {
+                        self.account.after_all += 1;
+                        (self.config.releaser)(lease);
+                    }
+                    None => {}
+                }
+            }
+            reporter::message::Fact::Unauthorized(why) => {
+                self.plane_refuses = true;
+                let message = format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
+                self.stop(StopReason::Unauthorized(message), now);
             }
             reporter::message::Fact::Delayed { queued, why } => {
                 self.reporter_says = Some(format!("{queued} reports wait: {why}"));

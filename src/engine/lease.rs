@@ -1,21 +1,39 @@
-//! Leases: asked for, refused, used, and given back only when the plane has every report made under them.
+//! Leases: asked for, refused, used, reported under, and given back only when the plane has every report made under them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::act::Act;
+use super::bounds::{Bounded, bounded};
+use super::guard::LeaseGuard;
 use super::hub::Hub;
 use super::message::StopReason;
-use super::ticket::{LeaseGuard, State};
+use super::refusal::{Meaning, meaning};
+use super::ticket::State;
 use crate::api::failure::{FailureKind, Fault};
-use crate::broker::message::{Leased, Order as BrokerOrder, Refused, RenewFailed};
+use crate::broker::message::{Control as BrokerControl, Leased, Order as BrokerOrder, Refused};
 use crate::downloader::message::Control as DownloaderControl;
 use crate::parser::message::Marks;
-use crate::plane::{RefusalKind, Report};
+use crate::plane::{ErrorKind, Report};
 use crate::reporter::message::Control as ReporterControl;
+use crate::scheduler::job::{Job, SlotKey};
 use crate::scheduler::message::{Control as SchedulerControl, Scope};
+
+/// Hosts that are named because no rule covers them; further ones are counted only.
+const NAMED_HOSTS: usize = 1000;
+
+/// A host of a site with too many asks under way is looked at again after this, should no answer come before.
+const CROWDED: Duration = Duration::from_secs(30);
+
+/// Asks of one site that are under way, and hosts that wait for one of them to be answered.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    count: usize,
+    crowded: HashSet<SlotKey>,
+}
 
 impl Hub {
     /// Asks for the ticket's lease.
@@ -28,61 +46,125 @@ impl Hub {
             self.fail_unfetched(id, Fault::new(FailureKind::UnsupportedScheme, message), now);
             return;
         }
-        match (self.config.ask)(&job) {
-            Some(ask) => self.acts.push(Act::Broker(BrokerOrder::Acquire { tag, ask })),
-            None => {
-                self.free_slot(id);
-                self.stats.inc("lease/unmatched");
-                let host = job.url().host_str().unwrap_or_default();
-                let message = format!("no rule of LEASES covers {host}; add one, or set LEASE_UNMATCHED to \"anonymous\"");
-                self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, message), now);
+        let Some(ask) = (self.config.ask)(&job) else {
+            self.free_slot(id);
+            self.fail_unmatched(id, &job, now);
+            return;
+        };
+        let asking = self.asking.entry(ask.site.clone()).or_default();
+        if asking.count >= self.config.acquire_pending.max(1) {
+            self.stats.inc("lease/crowded");
+            if let Some(slot) = self.tickets.get(&id).and_then(|t| t.slot.clone()) {
+                asking.crowded.insert(slot.clone());
+                let until = now + CROWDED;
+                self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot), until }));
+            }
+            self.free_slot(id);
+            self.put_back_after_group(id, Duration::ZERO, now);
+            return;
+        }
+        asking.count += 1;
+        if let Some(ticket) = self.tickets.get_mut(&id) {
+            ticket.asks = Some(ask.site.clone());
+        }
+        if let Some(ahead) = &mut self.ahead {
+            ahead.ask(id, now);
+        }
+        self.acts.push(Act::Broker(BrokerOrder::Acquire { tag, ask }));
+    }
+
+    /// The ticket's ask is over: others of its site may be made.
+    pub(super) fn asked(&mut self, id: u64, granted: bool, now: Instant) {
+        let Some(site) = self.tickets.get_mut(&id).and_then(|t| t.asks.take()) else { return };
+        if let Some(ahead) = &mut self.ahead {
+            ahead.answered(id, granted, now);
+        }
+        let Some(asking) = self.asking.get_mut(&site) else { return };
+        asking.count = asking.count.saturating_sub(1);
+        // Not at the first answer of many: each host that may go again gives several jobs at once.
+        let limit = self.config.acquire_pending.max(1);
+        if !asking.crowded.is_empty() && asking.count <= limit - (limit / 8).max(1) {
+            for slot in std::mem::take(&mut asking.crowded) {
+                self.acts.push(Act::SchedulerControl(SchedulerControl::Lift { scope: Scope::Slot(slot) }));
             }
         }
+        if asking.count == 0 && asking.crowded.is_empty() {
+            self.asking.remove(&site);
+        }
+    }
+
+    /// Drops a request that no rule covers, and names its host once.
+    pub(super) fn fail_unmatched(&mut self, id: u64, job: &Job, now: Instant) {
+        self.stats.inc("lease/unmatched");
+        let host = job.url().host_str().unwrap_or_default();
+        let message = format!("no rule of LEASES covers {host}");
+        if self.unmatched.len() < NAMED_HOSTS && self.unmatched.insert(host.into()) {
+            tracing::warn!(
+                host,
+                "requests to this host are dropped: no rule of LEASES covers it; add one, or set LEASE_UNMATCHED to \"anonymous\"; lease/unmatched counts them"
+            );
+        }
+        self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnmatched, message), now);
     }
 
     pub(super) fn leased(&mut self, leased: Leased, now: Instant) {
         self.tally.leased += 1;
-        let guard = LeaseGuard::new(leased.grant, self.config.releaser.clone());
-        let fetches = self.phase.fetches();
+        self.account.acquired += 1;
+        let guard = LeaseGuard::new(leased.grant, self.config.releaser.clone(), self.account.ends.clone());
+        let (id, fetches) = (leased.tag.ticket, self.phase.fetches());
         let Some(ticket) = self.current(leased.tag) else {
             return; // the guard gives the lease back
         };
         if ticket.state != State::Leasing {
             return;
         }
-        if let Some(grant) = guard.grant() {
-            self.refused_since.remove(&grant.identity.site);
-        }
+        self.asked(id, true, now);
+        self.refused_since.remove(&guard.grant().identity.site);
         if !fetches {
             drop(guard);
-            self.free_slot(leased.tag.ticket);
-            self.put_back_after_group(leased.tag.ticket, Duration::ZERO, now);
+            self.free_slot(id);
+            self.put_back_after_group(id, Duration::ZERO, now);
             return;
         }
-        if let Some(ticket) = self.tickets.get_mut(&leased.tag.ticket) {
+        if let Some(ticket) = self.tickets.get_mut(&id) {
             ticket.lease = Some(guard);
         }
-        self.fetch(leased.tag.ticket, now);
+        self.go(id, now);
     }
 
     pub(super) fn refused(&mut self, refused: Refused, now: Instant) {
         let Some(ticket) = self.current(refused.tag) else { return };
+        if ticket.state != State::Leasing {
+            return;
+        }
         let id = refused.tag.ticket;
         let (Some(job), slot) = (ticket.job.clone(), ticket.slot.clone()) else { return };
         let refusal = refused.refusal;
+        self.account.refused += 1;
+        self.asked(id, false, now);
         self.free_slot(id);
-        if !refusal.why.is_temporary() {
-            match refusal.why {
-                RefusalKind::Unauthorized => self.stop(StopReason::Unauthorized(refusal.message.clone()), now),
-                RefusalKind::SiteUnknown | RefusalKind::ClientUnknown => {
-                    self.stop(StopReason::Misconfigured(refusal.message.clone()), now)
-                }
-                _ => {}
+        let Some(ask) = (self.config.ask)(&job) else {
+            self.put_back_after_group(id, Duration::ZERO, now);
+            return;
+        };
+        let meaning = meaning(&refusal, &ask, job.url());
+        let waits_for_return = meaning == Meaning::WaitForReturn;
+        let stops = match meaning {
+            Meaning::WaitForReturn | Meaning::Wait => None,
+            Meaning::Fail(message) => {
+                self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, message), now);
+                return;
             }
-            self.fail_unfetched(id, Fault::new(FailureKind::LeaseRefused, refusal.message), now);
+            Meaning::Misconfigured(message) => Some(StopReason::Misconfigured(message)),
+            Meaning::Unauthorized(message) => Some(StopReason::Unauthorized(message)),
+        };
+        if let Some(reason) = stops {
+            // The request did nothing wrong: it is there when the job is started again.
+            self.put_back_after_group(id, Duration::ZERO, now);
+            self.stop(reason, now);
             return;
         }
-        let site = (self.config.ask)(&job).map_or_else(|| Arc::from(""), |ask| ask.site);
+        let site = ask.site;
         let since = *self.refused_since.entry(site.clone()).or_insert(now);
         if now.duration_since(since) >= self.config.lease_give_up {
             let message = format!(
@@ -96,80 +178,109 @@ impl Hub {
         if let Some(slot) = slot {
             let until = now + refused.wait;
             self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until }));
-            if matches!(refusal.why, RefusalKind::NoIdentity | RefusalKind::NoProxy) {
+            if waits_for_return {
                 self.waiting_slots.entry(site).or_default().insert(slot);
             }
         }
         self.put_back_after_group(id, Duration::ZERO, now);
     }
 
-    pub(super) fn renew_failed(&mut self, failed: &RenewFailed) {
-        let Some(ticket) = self.current(failed.tag) else { return };
+    /// The ticket's lease could not be renewed: what is on the wire under it is cut off.
+    pub(super) fn lose_lease(&mut self, id: u64, why: &str) {
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        if let Some(guard) = &ticket.lease {
+            guard.lose();
+        }
         if ticket.state == State::Fetching {
             let tag = ticket.tag;
-            ticket.fault = Some(Fault::new(FailureKind::LeaseLost, format!("the lease could not be renewed: {}", failed.why)));
+            ticket.fault = Some(Fault::new(FailureKind::LeaseLost, format!("the lease could not be renewed: {why}")));
             self.acts.push(Act::DownloaderControl(DownloaderControl::Cancel(tag)));
         }
     }
 
-    /// Reports the ticket's attempt, once. With `release` the lease ends: by the report, or without one if
-    /// the attempt is reported already or never went out.
+    /// Reports the ticket's attempt, once. With `release` the ticket's share of the lease ends, and the lease with the
+    /// last share: by the report, or without one if the attempt is reported already or never went out.
     pub(super) fn report(&mut self, id: u64, release: bool, marks: Marks) {
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        let Some(guard) = ticket.lease.as_mut() else { return };
-        let Some(lease) = guard.grant().map(|g| g.lease.clone()) else { return };
-        let site = guard.grant().map(|g| g.identity.site.clone());
-        let (mut ends_after, renewed) = (guard.reported, guard.renewed);
-        if let Some((attempt, job)) =
-            ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|(a, _)| !ticket.reported && a.sent_at.is_some())
-        {
-            self.next_report += 1;
-            self.reports_made += 1;
-            ends_after = self.reports_made;
-            guard.reported = ends_after;
-            let report = Report {
-                id: self.next_report,
-                lease: lease.clone(),
-                path: job.url().path().to_owned(),
-                method: job.method().clone(),
-                status: attempt.status,
-                error: attempt.fault.as_ref().and_then(|f| crate::reporter::error_kind(f.kind)),
-                markers: marks.markers,
-                business_code: marks.business_code,
-                outcome_hint: marks.outcome_hint,
-                sent_at: attempt.sent_at.unwrap_or_else(Instant::now),
-                latency: attempt.latency,
-                bytes: attempt.bytes,
-                retry_after: attempt.retry_after,
-                release,
-            };
-            ticket.reported = true;
+        let Some(guard) = ticket.lease.as_ref() else { return };
+        let lease = guard.grant().lease.clone();
+        let attempt = ticket.attempt.as_ref().zip(ticket.job.as_ref()).filter(|_| !ticket.reported);
+        let Some((attempt, job, sent_at)) = attempt.and_then(|(a, j)| Some((a, j, a.sent_at?))) else {
             if release && let Some(guard) = ticket.lease.take() {
-                guard.hand_over();
+                self.end_share(guard);
             }
+            return;
+        };
+        let Bounded { path, markers, business_code, outcome_hint, cut } = bounded(job.url().path(), &attempt.markers, marks);
+        self.next_report += 1;
+        self.reports_made += 1;
+        guard.note_report(self.reports_made);
+        let error = attempt.fault.as_ref().and_then(|f| crate::reporter::error_kind(f.kind));
+        let mut report = Report {
+            id: self.next_report,
+            lease: lease.clone(),
+            path,
+            method: job.method().clone(),
+            status: attempt.status,
+            // No response and no error would say nothing at all.
+            error: error.or_else(|| attempt.status.is_none().then_some(ErrorKind::Other)),
+            markers,
+            business_code,
+            outcome_hint,
+            sent_at,
+            latency: attempt.latency,
+            bytes: attempt.bytes,
+            retry_after: attempt.retry_after,
+            release: false,
+        };
+        ticket.reported = true;
+        if cut > 0 {
+            self.stats.add("reporter/cut", i64::try_from(cut).unwrap_or(i64::MAX));
+        }
+        let guard = if release { ticket.lease.take() } else { None };
+        let Some(guard) = guard.filter(LeaseGuard::is_last) else {
             self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
-        } else if release && let Some(guard) = ticket.lease.take() {
-            self.release(guard);
+            return;
+        };
+        report.release = true;
+        self.account.ending += 1;
+        self.account.ending_lost += u64::from(guard.is_lost());
+        let (site, renewed) = (guard.grant().identity.site.clone(), guard.is_renewed());
+        guard.hand_over();
+        self.acts.push(Act::Reporter(crate::reporter::message::Order::Report(report)));
+        if renewed {
+            self.acts.push(Act::BrokerControl(BrokerControl::Renewed(lease)));
         }
-        if release {
-            if renewed {
-                self.acts.push(Act::BrokerControl(crate::broker::message::Control::Renewed(lease)));
-            }
-            if let Some(site) = site {
-                // Someone waits for this very lease: the report that ends it does not wait for others.
-                if self.waiting_slots.contains_key(&site) {
-                    self.acts.push(Act::ReporterControl(ReporterControl::Flush));
-                }
-                self.ending.push_back((ends_after, site));
-            }
-            self.lift_ended();
+        self.lease_ends(site, self.reports_made);
+    }
+
+    /// Gives one share of a lease back; the last one ends the lease, and lets those of its site go that wait for one.
+    pub(super) fn end_share(&mut self, guard: LeaseGuard) {
+        if !guard.is_last() {
+            return;
         }
+        let (site, after, renewed) = (guard.grant().identity.site.clone(), guard.reported(), guard.is_renewed());
+        if renewed {
+            self.acts.push(Act::BrokerControl(BrokerControl::Renewed(guard.grant().lease.clone())));
+        }
+        self.release(guard);
+        self.lease_ends(site, after);
+    }
+
+    /// A lease of the site is over as soon as the plane has `after` reports.
+    fn lease_ends(&mut self, site: Arc<str>, after: u64) {
+        // Someone waits for this very lease: the report that ends it does not wait for others.
+        if self.waiting_slots.contains_key(&site) {
+            self.acts.push(Act::ReporterControl(ReporterControl::Flush));
+        }
+        self.ending.push_back((after, site));
+        self.lift_ended();
     }
 
     /// Ends a lease without a report: at once, or when the plane has the reports that were made under it, for
     /// it takes none of a lease that is over.
     pub(super) fn release(&mut self, guard: LeaseGuard) {
-        if guard.reported > self.reports_done {
+        if guard.is_last() && guard.reported() > self.reports_done {
             self.late.push(guard);
         }
     }
@@ -177,7 +288,7 @@ impl Hub {
     /// The plane has more reports than before.
     pub(super) fn reports_taken(&mut self) {
         let done = self.reports_done;
-        self.late.retain(|guard| guard.reported > done);
+        self.late.retain(|guard| guard.reported() > done);
         self.lift_ended();
     }
 
@@ -190,7 +301,7 @@ impl Hub {
     /// A lease of the site came back: slots that waited for one may ask again.
     fn lift(&mut self, site: &Arc<str>) {
         let Some(slots) = self.waiting_slots.remove(site) else { return };
-        self.acts.push(Act::BrokerControl(crate::broker::message::Control::CameBack(site.clone())));
+        self.acts.push(Act::BrokerControl(BrokerControl::CameBack(site.clone())));
         for slot in slots {
             self.acts.push(Act::SchedulerControl(SchedulerControl::Lift { scope: Scope::Slot(slot) }));
         }
@@ -199,6 +310,9 @@ impl Hub {
     /// The broker lost what it had in hand: every ask is made again, under a new epoch.
     pub(crate) fn lost_by_broker(&mut self, now: Instant) {
         let waiting: Vec<u64> = self.tickets.values().filter(|t| t.state == State::Leasing).map(|t| t.tag.ticket).collect();
+        for id in &waiting {
+            self.asked(*id, false, now);
+        }
         for id in waiting {
             if let Some(ticket) = self.tickets.get_mut(&id) {
                 ticket.tag.epoch += 1;

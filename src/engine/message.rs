@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::hub::Tally;
 use crate::api::signal::ConfigChanged;
+use super::lease_books::LeaseBooks;
 use crate::actor::Died;
 use crate::settings::Settings;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
@@ -115,6 +116,8 @@ pub struct Ended {
     pub reason: String,
     /// The exit code by the table of the command line.
     pub code: u8,
+    /// What became of every lease.
+    pub leases: LeaseBooks,
     /// The books at the end.
     pub books: scheduler::job::Books,
     /// What delivery left behind.

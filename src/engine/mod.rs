@@ -5,14 +5,21 @@
 //! never awaits in a handler.
 
 mod act;
+mod ahead;
+mod bounds;
 mod callback;
 mod commit;
 mod flow;
+mod guard;
 pub mod hub;
+mod kept;
 mod lease;
+pub mod lease_books;
 pub mod message;
 mod outbox;
+mod places;
 mod record;
+mod refusal;
 mod shutdown;
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,8 @@ impl Hub {
         let deadline = now + self.config.grace + self.config.close_timeout;
         self.phase = Phase::Stopping(Stopping { reason, step: Step::Downloads, serial: 0, pressed: false, deadline });
         self.acts.push(Act::SchedulerControl(SchedulerControl::Stop));
+        self.end_kept();
+        self.end_ready(now);
         // `start` and other suspended pushes end here; seeds that are kept stay.
         for done in std::mem::take(&mut self.seeds_waiting) {
             self.acts.push(Act::Resume(done, Err("the job is stopping".to_owned())));
@@ -164,7 +166,10 @@ impl Hub {
                 Step::Downloads => self.enter_step(Step::Callbacks, now),
                 Step::Callbacks => self.enter_step(Step::Groups, now),
                 Step::Groups => self.enter_step(Step::Reports, now),
-                Step::Reports => self.enter_step(Step::Books, now),
+                Step::Reports => {
+                    self.end_reports();
+                    self.enter_step(Step::Books, now);
+                }
                 Step::Books => self.enter_step(Step::Farewell, now),
                 Step::Farewell => self.enter_step(Step::Delivery, now),
                 Step::Delivery => {
@@ -190,8 +195,8 @@ impl Hub {
         match step {
             Step::Downloads => {
                 self.acts.push(Act::DownloaderControl(DownloaderControl::CancelAll));
-                self.give_back(State::Leasing);
-                self.give_back(State::Pacing);
+                self.give_back(State::Leasing, now);
+                self.give_back(State::Pacing, now);
             }
             Step::Callbacks => self.acts.push(Act::Parsers(ParserCommand::Abandon)),
             Step::Groups | Step::Reports | Step::Books | Step::Farewell | Step::Delivery => {
@@ -207,7 +212,7 @@ impl Hub {
             Step::Downloads => self.downloading() == 0,
             Step::Callbacks => self.count(State::Parsing) == 0,
             Step::Groups => self.tickets.is_empty() && self.offers.is_empty(),
-            Step::Reports => self.reports_done >= self.reports_made,
+            Step::Reports => self.plane_refuses || self.reports_done >= self.reports_made,
             Step::Books => self.books_are_fresh(),
             Step::Farewell => self.farewell,
             Step::Delivery => self.closed.is_some(),
@@ -232,7 +237,7 @@ impl Hub {
             Step::Groups => {
                 for (id, _, _) in std::mem::take(&mut self.blocked) {
                     // Its children never got in: the request stays, and makes them again.
-                    self.put_back(id, Duration::ZERO);
+                    self.put_back(id, Duration::ZERO, now);
                 }
                 self.arm(step, limit / 4, now);
             }
@@ -285,19 +290,13 @@ impl Hub {
     fn give_up(&mut self, step: Step, now: Instant) {
         match step {
             Step::Downloads => {
-                for state in [State::Leasing, State::Pacing, State::Fetching] {
-                    self.give_back(state);
+                for state in [State::Leasing, State::Ready, State::Pacing, State::Fetching] {
+                    self.give_back(state, now);
                 }
             }
-            Step::Callbacks => self.give_back(State::Parsing),
+            Step::Callbacks => self.give_back(State::Parsing, now),
             Step::Groups => self.give_up_all(now),
-            Step::Reports => {
-                let missing = self.reports_made - self.reports_done.min(self.reports_made);
-                self.stats.set("reporter/lost", missing);
-                self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
-                self.reports_done = self.reports_made;
-                self.reports_taken();
-            }
+            Step::Reports => self.end_reports(),
             Step::Books => self.answered_seq = self.pull_seq,
             Step::Farewell => self.farewell = true,
             Step::Delivery => {
@@ -308,15 +307,32 @@ impl Hub {
         self.advance(now);
     }
 
-    fn give_up_all(&mut self, _: Instant) {
+    /// Reports that are not taken by now never will be, and the leases under which they were made end without them.
+    fn end_reports(&mut self) {
+        let missing = self.reports_made.saturating_sub(self.reports_done);
+        if missing == 0 {
+            return;
+        }
+        self.stats.set("reporter/undelivered", missing);
+        tracing::error!(target: "dragline::engine", reports = missing, "reports that the control plane has not taken are lost");
+        // A plane that is gone or takes nothing of this node is the reason of the stop, and stands there.
+        let is_told = matches!(&self.phase, Phase::Stopping(s) if matches!(s.reason, StopReason::Unauthorized(_) | StopReason::PlaneLost(_)));
+        if !is_told {
+            self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
+        }
+        self.reports_done = self.reports_made;
+        self.reports_taken();
+    }
+
+    fn give_up_all(&mut self, now: Instant) {
         self.blocked.clear();
         self.offers.clear();
-        for state in [State::Leasing, State::Pacing, State::Fetching, State::Parsing, State::Committing] {
-            self.give_back(state);
+        for state in [State::Leasing, State::Ready, State::Pacing, State::Fetching, State::Parsing, State::Committing] {
+            self.give_back(state, now);
         }
     }
 
-    fn give_back(&mut self, state: State) {
+    fn give_back(&mut self, state: State, now: Instant) {
         let ids: Vec<u64> = self.tickets.values().filter(|t| t.state == state).map(|t| t.tag.ticket).collect();
         for id in ids {
             // An attempt that is cut off is an attempt: the control plane hears of it.
@@ -330,9 +346,9 @@ impl Hub {
             }
             let back = self.tickets.get(&id).is_some_and(|t| !matches!(t.commit, Some(Commit { then: Then::Close, .. })));
             if back {
-                self.put_back(id, Duration::ZERO);
+                self.put_back(id, Duration::ZERO, now);
             } else {
-                self.close(id);
+                self.close(id, now);
             }
         }
     }
@@ -359,6 +375,13 @@ impl Hub {
                 delivery.items, delivery.delivered, delivery.spooled, delivery.rejected
             ));
         }
+        let leases = self.account.close(&self.stats);
+        if !leases.balances() {
+            self.imbalances.push(format!(
+                "{} leases acquired, but {} ended by a report + {} released + {} lost",
+                leases.acquired, leases.reported, leases.released, leases.lost
+            ));
+        }
         let reason = stopping.reason;
         // Requests failed and not one was answered: whatever was meant to be crawled was not.
         let unanswered = reason == StopReason::Finished && self.tally.pages == 0 && self.tally.failed > 0;
@@ -375,6 +398,7 @@ impl Hub {
         let ended = Ended {
             reason: self.reason_of(&reason),
             code,
+            leases,
             books: self.books,
             delivery,
             stats: self.stats.snapshot(),

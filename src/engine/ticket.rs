@@ -1,6 +1,5 @@
-//! Tickets: one piece of work in flight each, and the lease it holds.
+//! Tickets: one piece of work in flight each.
 
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +7,14 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::guard::LeaseGuard;
 use super::window::Share;
 use crate::api::failure::Fault;
 use crate::collector::message::Group;
 use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
 use crate::parser::message::Parsed;
-use crate::plane::{Grant, LeaseId};
+use crate::plane::LeaseId;
 use crate::scheduler::job::{Job, Outcome, SlotKey};
 
 /// Names one ticket and its issue. Every order carries one; a fact whose epoch is not the ticket's present
@@ -29,16 +29,6 @@ pub struct Tag {
 
 /// Gives a lease back without a report.
 pub(crate) type Releaser = Arc<dyn Fn(LeaseId) + Send + Sync>;
-
-/// The one owner of a lease. Dropping it releases the lease, unless a releasing report took that over.
-pub(crate) struct LeaseGuard {
-    grant: Option<Grant>,
-    releaser: Releaser,
-    /// The last report made under it: the plane must have that before the lease ends.
-    pub(crate) reported: u64,
-    /// Whether the broker renews it.
-    pub(crate) renewed: bool,
-}
 
 /// Hashes a rising number: numbers of one run are as good as random after one multiplication.
 #[derive(Debug, Clone, Copy, Default)]
@@ -88,6 +78,8 @@ pub(crate) enum Kind {
 pub(crate) enum State {
     /// Waits for its lease.
     Leasing,
+    /// Has its lease and waits for a place on the wire; only where leases are asked for ahead.
+    Ready,
     /// Waits for its slot, under its lease: a redirect hop.
     Pacing,
     /// On the wire.
@@ -120,6 +112,12 @@ pub(crate) struct Ticket {
     /// The slot whose place it holds.
     pub(crate) slot: Option<SlotKey>,
     pub(crate) wants_sent: bool,
+    /// The site it asks a lease of, while it does.
+    pub(crate) asks: Option<Arc<str>>,
+    /// The slot it is on the wire for, where that is counted.
+    pub(crate) on_wire: Option<SlotKey>,
+    /// Slots of requests that are to follow under its lease and that no lease held up: their gate goes once they are queued.
+    pub(crate) lifts: Vec<SlotKey>,
     pub(crate) lease: Option<LeaseGuard>,
     pub(crate) share: Option<Arc<Share>>,
     pub(crate) attempt: Option<Attempt>,
@@ -158,35 +156,6 @@ pub(crate) enum Then {
     Close,
 }
 
-impl LeaseGuard {
-    pub(crate) fn new(grant: Grant, releaser: Releaser) -> Self {
-        Self { grant: Some(grant), releaser, reported: 0, renewed: false }
-    }
-
-    pub(crate) fn grant(&self) -> Option<&Grant> {
-        self.grant.as_ref()
-    }
-
-    /// A releasing report ends the lease: the guard no longer does.
-    pub(crate) fn hand_over(mut self) {
-        self.grant = None;
-    }
-}
-
-impl Drop for LeaseGuard {
-    fn drop(&mut self) {
-        if let Some(grant) = self.grant.take() {
-            (self.releaser)(grant.lease);
-        }
-    }
-}
-
-impl fmt::Debug for LeaseGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LeaseGuard").field(&self.grant.as_ref().map(|g| &g.lease)).finish()
-    }
-}
-
 impl Ticket {
     pub(crate) fn new(ticket: u64, kind: Kind, state: State, now: Instant) -> Self {
         Self {
@@ -198,6 +167,9 @@ impl Ticket {
             before: None,
             slot: None,
             wants_sent: false,
+            asks: None,
+            on_wire: None,
+            lifts: Vec::new(),
             lease: None,
             share: None,
             attempt: None,
@@ -219,12 +191,13 @@ impl Ticket {
 
 impl State {
     /// How many states there are.
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 6;
 
     /// What a ticket in this state waits for, for the watchdog.
     pub(crate) fn waits_for(self) -> &'static str {
         match self {
             Self::Leasing => "a lease",
+            Self::Ready => "a place on the wire",
             Self::Pacing => "its host's delay",
             Self::Fetching => "the site",
             Self::Parsing => "its callback",

@@ -12,18 +12,23 @@ use crate::api::signal::Lifecycle;
 use crate::parser::message::{Marks, Order as ParserOrder};
 use crate::scheduler::message::Order;
 
+/// Most asks under way over all sites: those of many sites without an identity must not take the whole memory.
+const ASKS: usize = 1024;
+
 impl Hub {
     /// Grants the scheduler as many jobs as there is room for.
-    pub(super) fn pull(&mut self) {
+    pub(super) fn pull(&mut self, now: Instant) {
         if !self.phase.pulls() {
             return;
         }
+        self.tell_ahead();
         let room = if self.bytes.has_room() && self.reporter_has_room() {
             // A ticket that waits for its lease holds no window: only what is past it counts there.
             let windowed = self.tickets.len().saturating_sub(self.count(State::Leasing));
             let window = self.config.window_requests.saturating_sub(windowed);
-            let downloads = self.config.concurrent.saturating_sub(self.downloading());
-            let asks = self.config.acquire_pending.saturating_sub(self.count(State::Leasing));
+            let (most, out) = self.out(now);
+            let downloads = most.saturating_sub(out);
+            let asks = ASKS.max(self.config.acquire_pending).saturating_sub(self.count(State::Leasing));
             window.min(downloads).min(asks)
         } else {
             0
@@ -193,7 +198,7 @@ impl Hub {
 
     /// Pages, items, queued, in flight, leases, errors.
     pub(crate) fn progress(&self) -> (u64, u64, u64, u64, u64, u64) {
-        let leases = self.tickets.values().filter(|t| t.lease.is_some()).count() as u64;
+        let leases = self.account.open();
         let in_flight = self.count(State::Fetching) as u64;
         let open = self.tickets.len() as u64;
         (

@@ -24,6 +24,7 @@ use crate::api::out::{Origin, OutCore, Port, Scraped};
 use crate::api::response::Response;
 use crate::api::signal::{Lifecycle, Signal};
 use crate::api::spider::{CallbackResult, Running, UnknownStep};
+use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
@@ -79,9 +80,9 @@ impl Parser {
         }
     }
 
-    fn page(&mut self, tag: Tag, job: Arc<Job>, reply: Arc<Reply>, latency: Duration, slot: Slot, cx: &mut Cx<'_, Self>) {
+    fn page(&mut self, tag: Tag, job: Arc<Job>, reply: Arc<Reply>, attempt: Attempt, slot: Slot, cx: &mut Cx<'_, Self>) {
         let marks = Rc::new(RefCell::new(Marks::default()));
-        let response = Response::new(job.clone(), reply, latency, marks.clone());
+        let response = Response::new(job.clone(), reply, attempt.latency, marks.clone()).under(attempt.lease);
         let spider = self.stage.listeners.spider.clone();
         self.run(tag, Some(job.clone()), Origin::Page, marks, Some(response.clone()), slot, cx, move |out| {
             Box::pin(async move {
@@ -96,12 +97,13 @@ impl Parser {
     fn handle_order(&mut self, order: Order, slot: Slot, cx: &mut Cx<'_, Self>) {
         let spider = self.stage.listeners.spider.clone();
         match order {
-            Order::Page { tag, job, reply, attempt } => self.page(tag, job, reply, attempt.latency, slot, cx),
+            Order::Page { tag, job, reply, attempt } => self.page(tag, job, reply, attempt, slot, cx),
             Order::Failed { tag, job, fault, reply, attempt } => {
                 let marks = Rc::new(RefCell::new(Marks::default()));
-                let latency = attempt.map_or(Duration::ZERO, |a| a.latency);
-                let response = reply.map(|reply| Response::new(job.clone(), reply, latency, marks.clone()));
-                let failure = Failure::new(job.clone(), fault, response.clone(), marks.clone());
+                let Attempt { latency, lease, .. } = attempt.unwrap_or_default();
+                let response = reply
+                    .map(|reply| Response::new(job.clone(), reply, latency, marks.clone()).under(lease.clone()));
+                let failure = Failure::new(job.clone(), fault, response.clone(), lease, marks.clone());
                 self.run(tag, Some(job.clone()), Origin::Page, marks, response, slot, cx, move |out| {
                     Box::pin(async move {
                         match spider.failed(job.request.step(), failure, out) {

@@ -16,13 +16,15 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         }
         FailureKind::Lost | FailureKind::DataLoss => Some(ErrorKind::ConnReset),
         FailureKind::Tls => Some(ErrorKind::Tls),
-        FailureKind::Proxy => Some(ErrorKind::Other),
+        // Nobody is there, or it breaks off: what a connection to the proxy is, not what the target answered.
+        FailureKind::Proxy => Some(ErrorKind::ConnRefused),
         FailureKind::ProxyAuth => Some(ErrorKind::ProxyAuth),
         FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Other),
         // We hung up: it says nothing against identity, proxy or target.
-        FailureKind::TooLarge | FailureKind::Cancelled => Some(ErrorKind::Other),
+        FailureKind::Cancelled => Some(ErrorKind::Other),
         FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
-        FailureKind::Callback => None,
+        // Of a body that is too large there was a status, which is what is reported.
+        FailureKind::TooLarge | FailureKind::Callback => None,
         FailureKind::HttpStatus
         | FailureKind::RobotsForbidden
         | FailureKind::RobotsUnavailable
@@ -31,7 +33,8 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         | FailureKind::RedirectDuplicate
         | FailureKind::Offsite
         | FailureKind::LeaseUnavailable
-        | FailureKind::LeaseRefused => None,
+        | FailureKind::LeaseRefused
+        | FailureKind::LeaseUnmatched => None,
     }
 }
 
@@ -52,11 +55,11 @@ mod tests {
             (F::IdleTimeout, Some(E::Timeout)),
             (F::Lost, Some(E::ConnReset)),
             (F::Tls, Some(E::Tls)),
-            (F::Proxy, Some(E::Other)),
+            (F::Proxy, Some(E::ConnRefused)),
             (F::ProxyAuth, Some(E::ProxyAuth)),
             (F::BadReply, Some(E::Other)),
             (F::DataLoss, Some(E::ConnReset)),
-            (F::TooLarge, Some(E::Other)),
+            (F::TooLarge, None),
             (F::Decode, Some(E::Other)),
             (F::UnsupportedScheme, Some(E::Other)),
             (F::HttpStatus, None),
@@ -68,6 +71,7 @@ mod tests {
             (F::Offsite, None),
             (F::LeaseUnavailable, None),
             (F::LeaseRefused, None),
+            (F::LeaseUnmatched, None),
             (F::LeaseLost, Some(E::Timeout)),
             (F::Middleware, Some(E::Other)),
             (F::Cancelled, Some(E::Other)),
@@ -79,8 +83,6 @@ mod tests {
 
     #[test]
     fn what_never_reached_the_target_is_no_fault_of_it() {
-        for failure in [FailureKind::Cancelled, FailureKind::TooLarge] {
-            assert_eq!(error_kind(failure), Some(ErrorKind::Other));
-        }
+        assert_eq!(error_kind(FailureKind::Cancelled), Some(ErrorKind::Other));
     }
 }

@@ -1,6 +1,6 @@
 //! What the engine orders from the reporter, and what the reporter answers.
 
-use crate::plane::{Rejected, Report};
+use crate::plane::{LeaseId, Rejected, Report};
 
 /// Orders of the engine.
 #[derive(Debug)]
@@ -21,10 +21,22 @@ pub enum Control {
 /// Facts of the reporter.
 #[derive(Debug)]
 pub enum Fact {
-    /// This many reports were taken by the plane.
-    Handed(u64),
+    /// Reports were taken by the plane.
+    Handed {
+        /// How many.
+        reports: u64,
+        /// How many of them end a lease.
+        ends: u64,
+    },
     /// The plane will never take this report.
-    Rejected(Rejected),
+    Rejected {
+        /// Which, and why.
+        rejected: Rejected,
+        /// The lease that it was to end.
+        ends: Option<LeaseId>,
+    },
+    /// The plane does not take this node's token: why. The reports stay queued, and nobody will take them.
+    Unauthorized(String),
     /// A call failed; the reports stay queued.
     Delayed {
         /// How many are queued.

@@ -3,6 +3,7 @@
 //! Never drops a report: while the plane is unavailable they stay queued, and a full queue is a full link.
 //! The queue lives outside the actor and survives its panic, and so does the answer to a call under way.
 
+mod backoff;
 mod error_kind;
 pub mod message;
 pub mod queue;
@@ -15,13 +16,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::backoff::wait;
 pub use self::error_kind::error_kind;
 use self::message::{Control, Fact, Order};
 use self::queue::{Due, Limits, Queue};
 use crate::actor::{Controls, Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
-use crate::backoff::Backoff;
 use crate::broker::{Call, Net};
+use crate::dice::Dice;
 use crate::engine;
 use crate::plane::{ControlPlane, PlaneError, Taken};
 
@@ -105,7 +107,7 @@ impl Drop for Leave {
 pub struct Reporter {
     parts: Parts,
     limits: Limits,
-    backoff: Backoff,
+    dice: Dice,
     tick: Option<(Instant, Timer)>,
     /// A flush was asked for, and reports from before it may still be in the lane.
     flush: bool,
@@ -116,7 +118,7 @@ impl Reporter {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let limits = Limits { batch: parts.batch.max(1), flush: parts.flush };
-        Self { limits, backoff: Backoff::new(parts.seed), tick: None, flush: false, parts }
+        Self { limits, dice: Dice::new(parts.seed), tick: None, flush: false, parts }
     }
 
     /// Deals with the answer there may be and makes the calls that are due.
@@ -162,28 +164,40 @@ impl Reporter {
 
     fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer) {
         let stats = &self.parts.stats;
+        let count = |name: &'static str, by: u64| {
+            if by > 0 {
+                stats.add(name, i64::try_from(by).unwrap_or(i64::MAX));
+            }
+        };
         let settled = match answer {
-            Ok(taken) => queue.taken(taken.rejected),
-            Err(PlaneError::NoLease(lease)) => queue.refused(&PlaneError::NoLease(lease).to_string()),
-            Err(e) => {
+            Ok(taken) => {
+                count("reporter/duplicated", taken.duplicated);
+                queue.taken(taken.rejected)
+            }
+            Err(e @ (PlaneError::Unavailable(_) | PlaneError::Unauthorized(_))) => {
                 let failures = queue.failed();
                 let now = Instant::now();
-                queue.hold_until(now.checked_add(self.backoff.wait(failures)).unwrap_or(now));
+                queue.hold_until(now.checked_add(wait(failures, &mut self.dice)).unwrap_or(now));
                 stats.inc("reporter/retries");
                 let (queued, why) = (queue.len(), e.to_string());
-                self.parts.engine.post(engine::message::Fact::Reporter(Fact::Delayed { queued, why }));
+                let fact = match e {
+                    PlaneError::Unauthorized(_) => Fact::Unauthorized(why),
+                    _ => Fact::Delayed { queued, why },
+                };
+                self.parts.engine.post(engine::message::Fact::Reporter(fact));
                 return;
             }
+            // No repetition of this very call will be taken.
+            Err(e) => queue.refused(&e.to_string()),
         };
         stats.add("reporter/reports", i64::try_from(settled.handed).unwrap_or(i64::MAX));
         let mut facts = Vec::with_capacity(1 + settled.rejected.len());
         if settled.handed > 0 {
-            facts.push(Fact::Handed(settled.handed));
+            facts.push(Fact::Handed { reports: settled.handed, ends: settled.ends });
         }
-        if !settled.rejected.is_empty() {
-            stats.add("reporter/rejected", i64::try_from(settled.rejected.len()).unwrap_or(i64::MAX));
-            facts.extend(settled.rejected.into_iter().map(Fact::Rejected));
-        }
+        count("reporter/rejected", settled.rejected.len() as u64);
+        count("reporter/unknown_to_plane", settled.rejected.iter().filter(|(no, _)| no.is_unknown_lease).count() as u64);
+        facts.extend(settled.rejected.into_iter().map(|(rejected, ends)| Fact::Rejected { rejected, ends }));
         self.parts.engine.post_all(facts.into_iter().map(engine::message::Fact::Reporter));
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::plane::{Rejected, Report};
+use crate::plane::{LeaseId, Rejected, Report};
 
 /// When a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,10 @@ struct Entry<S> {
 pub struct Settled {
     /// Reports taken.
     pub handed: u64,
-    /// Reports that never will be.
-    pub rejected: Vec<Rejected>,
+    /// How many of them end a lease.
+    pub ends: u64,
+    /// Reports that never will be, each with the lease it was to end.
+    pub rejected: Vec<(Rejected, Option<LeaseId>)>,
 }
 
 impl<S> Queue<S> {
@@ -119,19 +121,29 @@ impl<S> Queue<S> {
     /// Ends a call the plane answered. Answers about other reports than those sent are ignored.
     pub fn taken(&mut self, mut rejected: Vec<Rejected>) -> Settled {
         self.answered();
-        let sent = std::mem::take(&mut self.flying);
-        rejected.retain(|no| sent.iter().any(|entry| entry.report.id == no.id));
         rejected.sort_by_key(|no| no.id);
         rejected.dedup_by_key(|no| no.id);
-        Settled { handed: (sent.len() - rejected.len()) as u64, rejected }
+        let mut settled = Settled::default();
+        for Entry { report, .. } in std::mem::take(&mut self.flying) {
+            // Ids rise by one within a job, but nothing here relies on their order.
+            if let Some(place) = rejected.iter().position(|no| no.id == report.id) {
+                settled.rejected.push((rejected.swap_remove(place), report.release.then_some(report.lease)));
+            } else {
+                settled.handed += 1;
+                settled.ends += u64::from(report.release);
+            }
+        }
+        settled
     }
 
     /// Ends a call the plane will never take any report of.
     pub fn refused(&mut self, reason: &str) -> Settled {
         self.answered();
-        let sent = std::mem::take(&mut self.flying);
-        let reject = |entry: Entry<S>| Rejected { id: entry.report.id, is_unknown_lease: false, reason: reason.to_owned() };
-        Settled { handed: 0, rejected: sent.into_iter().map(reject).collect() }
+        let reject = |Entry { report, .. }: Entry<S>| {
+            let rejected = Rejected { id: report.id, is_unknown_lease: false, reason: reason.to_owned() };
+            (rejected, report.release.then_some(report.lease))
+        };
+        Settled { rejected: std::mem::take(&mut self.flying).into_iter().map(reject).collect(), ..Settled::default() }
     }
 
     /// Ends a call that failed: its reports go back to their place, first in line; answers the number of
@@ -198,7 +210,8 @@ mod tests {
         assert_eq!(queue.due(LIMITS, start), Due::No);
         queue.push(report(4, true), (), start);
         assert_eq!(queue.due(LIMITS, start), Due::No, "one call at a time");
-        assert_eq!(queue.taken(vec![no(2), no(2), no(9)]), Settled { handed: 2, rejected: vec![no(2)] });
+        let end = queue.taken(vec![no(2), no(2), no(9)]);
+        assert_eq!((end.handed, end.rejected), (2, vec![(no(2), None)]));
         assert_eq!(queue.due(LIMITS, start), Due::Now, "a releasing report");
     }
 
@@ -224,13 +237,9 @@ mod tests {
         assert_eq!(queue.taken(Vec::new()).handed, 3);
         queue.flush();
         assert_eq!(ids(&queue.call(LIMITS)), [4, 5]);
-        assert_eq!(
-            queue.refused("over"),
-            Settled {
-                handed: 0,
-                rejected: vec![Rejected { id: 4, is_unknown_lease: false, reason: "over".to_owned() }, Rejected { id: 5, is_unknown_lease: false, reason: "over".to_owned() },]
-            }
-        );
+        let end = queue.refused("over");
+        assert_eq!(end.handed, 0);
+        assert_eq!(end.rejected.iter().map(|(no, _)| (no.id, no.reason.as_str())).collect::<Vec<_>>(), [(4, "over"), (5, "over")]);
         assert!(queue.is_empty());
     }
 
@@ -275,7 +284,7 @@ mod tests {
                     }
                     Step::Taken(rejected) => {
                         let end = queue.taken(rejected.into_iter().map(no).collect());
-                        prop_assert!(end.rejected.iter().all(|no| flying.contains(&no.id)));
+                        prop_assert!(end.rejected.iter().all(|(no, _)| flying.contains(&no.id)));
                         prop_assert_eq!(end.handed + end.rejected.len() as u64, flying.len() as u64);
                         settled += std::mem::take(&mut flying).len() as u64;
                     }

@@ -68,7 +68,7 @@ impl Stage {
 
     async fn handed(&self) -> u64 {
         match self.fact().await {
-            Fact::Handed(n) => n,
+            Fact::Handed { reports, .. } => reports,
             other => panic!("{other:?}"),
         }
     }
@@ -217,9 +217,9 @@ fn rejected_reports_are_told_one_by_one() {
         let stage = stage(plane, Net::Here, 1_000);
         assert!(stage.offer(1, true) && stage.offer(2, true));
         assert_eq!(stage.handed().await, 1);
-        assert!(matches!(stage.fact().await, Fact::Rejected(rejected) if rejected == no(2)));
+        assert!(matches!(stage.fact().await, Fact::Rejected { rejected, ends: Some(_) } if rejected == no(2)));
         stage.offer(3, true);
-        assert!(matches!(stage.fact().await, Fact::Rejected(rejected) if rejected.id == 3));
+        assert!(matches!(stage.fact().await, Fact::Rejected { rejected, .. } if rejected.id == 3));
         let stats = &stage.parts.stats;
         assert_eq!((stats.count("reporter/reports"), stats.count("reporter/rejected")), (1, 2));
         assert!(stage.parts.backlog.is_empty());

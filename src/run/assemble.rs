@@ -40,6 +40,9 @@ use crate::settings::{RequestRecords, Settings};
 
 /// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
 const SCHEDULER_BOUND: usize = 4096;
+/// Asks the broker may have under way: `ACQUIRE_PENDING_PER_SITE` of several sites, so that one without an identity does
+/// not hold up the others.
+const BROKER_BOUND: usize = 1024;
 /// Callbacks queued or suspended in one parser.
 const PARSER_BOUND: usize = 64;
 /// Groups waiting for the collector.
@@ -135,7 +138,8 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
     hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
 
     let releasing = Releasing::default();
-    let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(1));
+    let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(BROKER_BOUND));
+    let is_remote = plane.is_remote();
     let parts = broker::Parts {
         plane: plane.clone(),
         engine: facts.clone(),
@@ -234,7 +238,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub =
-        Hub::new(hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor), Bytes::new(size(settings.window_bytes)), now);
+        Hub::new(hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote), Bytes::new(size(settings.window_bytes)), now);
     let (done, ended) = oneshot::channel();
     let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
     // The engine is fatal: it is made once, and a panic in it ends the job.
@@ -282,6 +286,7 @@ fn hub_config(
     rules: &Arc<Rules>,
     releaser: crate::engine::ticket::Releaser,
     start_cursor: u64,
+    is_remote: bool,
 ) -> HubConfig {
     HubConfig {
         concurrent: settings.concurrent_requests,
@@ -290,6 +295,7 @@ fn hub_config(
         report_hold: settings.report_hold,
         seeds_wait_at: (settings.concurrent_requests as u64).saturating_mul(4).max(1000),
         acquire_pending: settings.acquire_pending_per_site,
+        is_remote,
         lease_give_up: settings.lease_give_up,
         grace: settings.grace,
         close_timeout: settings.close_timeout,

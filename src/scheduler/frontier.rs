@@ -136,6 +136,7 @@ impl Frontier {
             Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
             Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
+            Control::Ahead(more) => self.slots.set_ahead(more, now),
             Control::Stop => {
                 self.stopped = true;
                 self.granted = 0;

@@ -137,7 +137,11 @@ impl Store for MemoryStore {
         self.check_room(jobs)?;
         let mut offered = Offered::default();
         for job in jobs.drain(..) {
-            match self.find(&job) {
+            let found = self.find(&job);
+            if found != Found::New && job.request.keeps_lease() {
+                offered.kept_dropped.push(job.id);
+            }
+            match found {
                 Found::Repeated => offered.repeated += 1,
                 Found::Duplicate => offered.duplicates += 1,
                 Found::New => {

@@ -89,6 +89,9 @@ pub enum Control {
     },
     /// Settings that changed while the job runs.
     Pacing(Pacing),
+    /// Jobs a slot may have out beyond its places, since they are not sent before they have a lease and the engine has
+    /// a place for them. A slot with a delay or a gate never has any.
+    Ahead(usize),
     /// Give out no more jobs.
     Stop,
     /// The scheduler's own timer.
@@ -152,6 +155,9 @@ pub struct Accepted {
     /// The offer's offsite requests, where the configuration asks for them (`returns_offsite`); none of a refused
     /// offer's, which is judged anew.
     pub filtered: Vec<Job>,
+    /// Those of them that were dropped for whatever reason and keep the lease of the page they were found on; none of
+    /// a refused offer's.
+    pub kept_dropped: Vec<RequestId>,
 }
 
 /// Answers a pull: jobs that may go now, and what is left.

@@ -26,6 +26,8 @@ mod tests;
 #[derive(Debug)]
 pub(crate) struct Slots {
     pacing: Pacing,
+    /// Jobs a slot without delay may have out beyond its places.
+    ahead: usize,
     dice: Dice,
     ids: HashMap<Arc<str>, SlotId>,
     slab: Vec<Option<Slot>>,
@@ -97,6 +99,7 @@ impl Slots {
     pub(crate) fn new(pacing: Pacing, seed: u64) -> Self {
         Self {
             pacing,
+            ahead: 0,
             dice: Dice::new(seed),
             ids: HashMap::new(),
             slab: Vec::new(),
@@ -145,6 +148,17 @@ impl Slots {
         self.pacing = pacing;
         let ids: Vec<SlotId> = self.ids.values().copied().collect();
         for id in ids {
+            self.file(id, now);
+        }
+    }
+
+    /// Changes how many jobs a slot may have out beyond its places; none that has a delay or a gate.
+    pub(crate) fn set_ahead(&mut self, more: usize, now: Instant) {
+        self.ahead = more;
+        let places = self.pacing.per_slot.max(1);
+        let full = self.slab.iter().flatten().filter(|slot| slot.active >= places);
+        let full: Vec<SlotId> = full.filter_map(|slot| self.ids.get(&slot.key.0).copied()).collect();
+        for id in full {
             self.file(id, now);
         }
     }
@@ -301,7 +315,7 @@ impl Slots {
         let Some(slot) = self.slab.get_mut(id.0 as usize).and_then(Option::as_mut) else {
             return;
         };
-        let (hop, job) = slot.due(&self.pacing, now);
+        let (hop, job) = slot.due(&self.pacing, self.ahead, now);
         let hop = filed(hop, now, (0, Reverse(0), slot.turn));
         let job = filed(job, now, (slot.active, Reverse(slot.priority), slot.turn));
         self.hops.refile(id, &mut slot.hop_filed, hop);
@@ -369,8 +383,9 @@ impl Slot {
     }
 
     /// When the first hop and the first job may go; `None` if there is none or it waits for something else.
-    fn due(&self, pacing: &Pacing, now: Instant) -> (Option<Instant>, Option<Instant>) {
-        if self.active >= pacing.per_slot.max(1) {
+    fn due(&self, pacing: &Pacing, ahead: usize, now: Instant) -> (Option<Instant>, Option<Instant>) {
+        let is_held_back = !self.delay(pacing).is_zero() || self.gate.is_some_and(|gate| gate > now);
+        if self.active >= pacing.per_slot.max(1) + if is_held_back { 0 } else { ahead } {
             return (None, None);
         }
         let robots = self.robots_at.map(|at| self.gate.map_or(at, |gate| gate.max(at)));

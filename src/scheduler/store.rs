@@ -91,7 +91,7 @@ pub enum Medium {
 }
 
 /// What an offer came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Offered {
     /// Queued.
     pub stored: u64,
@@ -99,6 +99,8 @@ pub struct Offered {
     pub duplicates: u64,
     /// Offered before by the same parent: nothing to do.
     pub repeated: u64,
+    /// Those not queued whose request keeps the lease of the page it was found on: nobody waits for it now.
+    pub kept_dropped: Vec<RequestId>,
 }
 
 /// What a slot gave.

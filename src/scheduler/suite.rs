@@ -29,6 +29,7 @@ pub(crate) fn run<S: Store>(make: impl Fn(usize) -> S) {
     an_admitted_job_is_out_and_comes_back_only_after_a_crash(&mut make(ROOM));
     the_start_cursor_only_moves_forward(&mut make(ROOM));
     jobs_keep_all_their_fields(&mut make(ROOM));
+    what_keeps_a_lease_and_is_not_queued_is_named(&mut make(ROOM));
 }
 
 /// Offers jobs that must find room.
@@ -52,7 +53,7 @@ fn urls(store: &mut impl Store, host: &str) -> Vec<String> {
 }
 
 fn counts(stored: u64, duplicates: u64, repeated: u64) -> Offered {
-    Offered { stored, duplicates, repeated }
+    Offered { stored, duplicates, repeated, kept_dropped: Vec::new() }
 }
 
 fn a_key_is_queued_once(store: &mut impl Store) {
@@ -66,6 +67,16 @@ fn a_key_is_queued_once(store: &mut impl Store) {
     let mut redirected = job(7, "http://a/9");
     redirected.key = 77;
     assert_eq!(offer(store, [redirected]), counts(0, 1, 0));
+}
+
+fn what_keeps_a_lease_and_is_not_queued_is_named(store: &mut impl Store) {
+    let keeping = |mut job: Job| {
+        job.request.keep_lease();
+        job
+    };
+    let offered = offer(store, [keeping(job(0, "http://a/1")), keeping(job(1, "http://a/1")), job(2, "http://a/1")]);
+    assert_eq!((offered.stored, offered.duplicates), (1, 2));
+    assert_eq!(offered.kept_dropped, [job(1, "http://a/1").id]);
 }
 
 fn the_highest_priority_goes_first_and_the_oldest_within_one(store: &mut impl Store) {

@@ -4,13 +4,19 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::world::{Mood, World};
+use crate::api::failure::FailureKind;
 use crate::engine::message::Control;
 use crate::scheduler::job::Outcome;
 use crate::settings::RequestRecords;
 
 fn mood() -> impl Strategy<Value = Mood> {
-    (0_usize..40, 0_usize..30, 0_usize..40, 0_usize..40, 0_usize..30, 0_usize..50, 1_u64..60, any::<[bool; 2]>()).prop_map(
-        |(refuse, fail, retry, redirect, callback_fails, parts, pages, [robots, all])| Mood {
+    let kinds = (0_usize..40, 0_usize..30, 0_usize..40, 0_usize..40, 0_usize..30, 0_usize..50, 1_u64..60, any::<[bool; 4]>());
+    let leases = (0_usize..80, 1_usize..8, 1_usize..9, prop_oneof![Just(0_usize), 0_usize..40]);
+    (kinds, leases).prop_map(
+        |(
+            (refuse, fail, retry, redirect, callback_fails, parts, pages, [robots, all, wide, remote]),
+            (keep, pending, per_slot, trouble),
+        )| Mood {
             refuse,
             fail,
             retry,
@@ -19,6 +25,12 @@ fn mood() -> impl Strategy<Value = Mood> {
             parts,
             pages,
             robots,
+            keep,
+            wide,
+            remote,
+            pending,
+            per_slot,
+            trouble,
             records: if all { RequestRecords::All } else { RequestRecords::Final },
         },
     )
@@ -71,14 +83,30 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     prop_assert_eq!(reports, world.sent);
     prop_assert_eq!(ended.tally.kept, ended.delivery.items);
     prop_assert!(world.max_open <= concurrent, "{} fetches at once", world.max_open);
+    prop_assert!(world.max_of_host <= mood.per_slot, "{} fetches at once of one host", world.max_of_host);
+    // The engine's own books say the same; no share of a lease is left.
+    prop_assert!(ended.leases.balances(), "{:?}", ended.leases);
+    prop_assert_eq!(ended.leases.acquired, world.granted);
+    prop_assert_eq!(world.hub.kept.len(), 0);
+    let count = |name: &str| ended.stats.get(name).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    prop_assert!(count("lease/kept_used") <= count("lease/kept"));
+    prop_assert!(count("lease/kept") <= world.keeping);
     // Each attempt leaves a record, one that was cut off too; or each that failed, each last answer, and
     // each redirect that led nowhere.
     let records = world.records.values().sum::<usize>() as u64;
+    // What got no lease at all leaves one, too.
+    let is_unleased =
+        |outcome| matches!(outcome, Outcome::Failed(FailureKind::LeaseRefused | FailureKind::RobotsUnavailable));
+    let unleased = world.ends.iter().filter(|e| is_unleased(e.outcome)).count() as u64;
+    let unmatched = world.ends.iter().filter(|e| e.outcome == Outcome::Dropped(FailureKind::LeaseUnmatched)).count() as u64;
     if mood.records == RequestRecords::All {
-        prop_assert_eq!(records, world.sent);
+        prop_assert!(records >= world.sent + unleased + unmatched, "{} of {}", records, world.sent);
+        if !stopped {
+            prop_assert_eq!(records, world.sent + unleased + unmatched);
+        }
     } else if !stopped {
         let nowhere = world.ends.iter().filter(|e| matches!(e.outcome, Outcome::Dropped(_))).count() as u64;
-        prop_assert_eq!(records, world.last_or_failed + nowhere);
+        prop_assert_eq!(records, world.last_or_failed + nowhere + unleased);
     }
     // Each request ends once.
     let mut ends: Vec<_> = world.ends.iter().map(|e| e.request).collect();

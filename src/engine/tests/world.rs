@@ -17,7 +17,7 @@ use crate::api::context::Context;
 use crate::api::failure::{FailureKind, Fault};
 use crate::api::request::Request;
 use crate::api::stats::Stats;
-use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
+use crate::broker::message::{Control as BrokerControl, Leased, Order as BrokerOrder, Refused, RenewFailed};
 use crate::collector::message::{
     Closed, Control as CollectorControl, End, Fact as CollectorFact, Group, Order as CollectorOrder,
 };
@@ -29,7 +29,7 @@ use crate::engine::message::{Control, Ended, Fact, StopReason};
 use crate::engine::ticket::Tag;
 use crate::engine::window::Bytes as Window;
 use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed, Part};
-use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind};
+use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Rejected, Report};
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
@@ -67,7 +67,29 @@ pub(super) struct Mood {
     pub pages: u64,
     pub robots: bool,
     pub records: RequestRecords,
+    /// How many children keep the lease of their page.
+    pub keep: usize,
+    /// Whether a lease reaches over both hosts.
+    pub wide: bool,
+    /// Whether leases are asked for ahead.
+    pub remote: bool,
+    /// `ACQUIRE_PENDING_PER_SITE`.
+    pub pending: usize,
+    /// `CONCURRENT_REQUESTS_PER_DOMAIN`.
+    pub per_slot: usize,
+    /// How many renewals fail, reports are rejected, and leases are short.
+    pub trouble: usize,
 }
+
+const TEMPORARY: [RefusalKind; 7] = [
+    RefusalKind::NoIdentity,
+    RefusalKind::NoProxy,
+    RefusalKind::RateLimited,
+    RefusalKind::CircuitOpen,
+    RefusalKind::SitePaused,
+    RefusalKind::Overloaded,
+    RefusalKind::Unreachable,
+];
 
 /// A callback that is under way.
 #[derive(Debug)]
@@ -84,6 +106,7 @@ enum Pending {
     Parse(Tag, Option<Arc<Job>>, Callback),
     Keep(Arc<Group>),
     Handed,
+    Renew(LeaseId, Tag),
     Farewell,
     Close,
 }
@@ -99,9 +122,12 @@ pub(super) struct World {
     next_timer: u64,
     next_tick: Instant,
     pub held: Arc<Mutex<BTreeSet<u64>>>,
+    /// Leases whose last report the plane does not have yet.
+    ending: Arc<Mutex<BTreeSet<u64>>>,
     pub double_releases: Arc<Mutex<u64>>,
     /// Leases of reports the plane does not have yet, in order.
     unhanded: Arc<Mutex<VecDeque<u64>>>,
+    reported: VecDeque<Report>,
     pub early_releases: Arc<Mutex<u64>>,
     leases: u64,
     pub granted: u64,
@@ -118,7 +144,12 @@ pub(super) struct World {
     start: VecDeque<u64>,
     pub ended: Option<Box<Ended>>,
     pub max_open: usize,
+    /// The most fetches at once of one host.
+    pub max_of_host: usize,
     abandoned: bool,
+    /// Uses of leases by children of the pages that got them.
+    pub keeping: u64,
+    renewing: BTreeSet<LeaseId>,
 }
 
 impl World {
@@ -128,16 +159,20 @@ impl World {
         let held: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
         let double_releases: Arc<Mutex<u64>> = Arc::default();
         let (open, twice) = (held.clone(), double_releases.clone());
+        let ending: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
+        let ends = ending.clone();
         let (unhanded, early_releases): (Arc<Mutex<VecDeque<u64>>>, Arc<Mutex<u64>>) = Default::default();
         let (waiting, early) = (unhanded.clone(), early_releases.clone());
-        let context = Context::new("world", "1", Arguments::new(), Arc::new(Settings::default()), stats.clone(), |_| {});
+        let settings = Settings { concurrent_requests_per_domain: mood.per_slot, ..Settings::default() };
+        let context = Context::new("world", "1", Arguments::new(), Arc::new(settings), stats.clone(), |_| {});
         let config = HubConfig {
             concurrent,
             window_requests: concurrent * 2 + 4,
             report_queue: 1000,
             report_hold: Duration::from_secs(2),
             seeds_wait_at: 10,
-            acquire_pending: 64,
+            acquire_pending: mood.pending,
+            is_remote: mood.remote,
             lease_give_up: Duration::from_secs(1800),
             grace: Duration::from_secs(10),
             close_timeout: Duration::from_secs(12),
@@ -146,9 +181,9 @@ impl World {
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
             start_cursor: 0,
-            stays: Box::new(|job, to| job.url().origin() == to.origin()),
+            stays: Box::new(move |job, to| mood.wide || job.url().origin() == to.origin()),
             ask: Box::new(|job| {
-                Some(Ask {
+                (job.url().host_str() != Some("c.test")).then(|| Ask {
                     site: "site".into(),
                     client: "web".into(),
                     group: "".into(),
@@ -160,6 +195,7 @@ impl World {
             }),
             releaser: Arc::new(move |lease: LeaseId| {
                 let id = lease.0.parse::<u64>().unwrap();
+                *twice.lock().unwrap() += u64::from(ends.lock().unwrap().contains(&id));
                 *early.lock().unwrap() += u64::from(waiting.lock().unwrap().contains(&id));
                 if !open.lock().unwrap().remove(&id) {
                     *twice.lock().unwrap() += 1;
@@ -177,7 +213,7 @@ impl World {
                 allowed_domains: Vec::new(),
                 depth_limit: 0,
                 url_length_limit: 0,
-                pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
+                pacing: Pacing { per_slot: mood.per_slot, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
                 returns_offsite: false,
@@ -199,8 +235,10 @@ impl World {
             next_timer: 0,
             next_tick: now + Duration::from_millis(250),
             held,
+            ending,
             double_releases,
             unhanded,
+            reported: VecDeque::new(),
             early_releases,
             leases: 0,
             granted: 0,
@@ -215,7 +253,10 @@ impl World {
             start: (0..5).collect(),
             ended: None,
             max_open: 0,
+            max_of_host: 0,
             abandoned: false,
+            keeping: 0,
+            renewing: BTreeSet::new(),
         };
         world.hub.begin(now);
         world.turn();
@@ -336,6 +377,15 @@ impl World {
             Act::Scheduler(order) => self.frontier.order(order, self.now),
             Act::SchedulerControl(control) => self.frontier.control(control, self.now),
             Act::Broker(BrokerOrder::Acquire { tag, .. }) => self.pending.push(Pending::Acquire(tag)),
+            Act::BrokerControl(BrokerControl::Renew { lease, tag, .. }) => {
+                if self.dice.chance(self.mood.trouble) && self.renewing.insert(lease.clone()) {
+                    self.pending.push(Pending::Renew(lease, tag));
+                }
+            }
+            Act::BrokerControl(BrokerControl::Renewed(lease)) => {
+                self.renewing.remove(&lease);
+                self.pending.retain(|p| !matches!(p, Pending::Renew(l, _) if *l == lease));
+            }
             Act::BrokerControl(_) | Act::ReporterControl(_) => {}
             Act::Downloader(DownloaderOrder::Fetch { tag, job, .. }) => self.pending.push(Pending::Fetch(tag, job)),
             Act::DownloaderControl(DownloaderControl::CancelAll) => {
@@ -344,6 +394,14 @@ impl World {
                     if let Pending::Fetch(tag, _) = fetch {
                         self.cancelled(tag);
                     }
+                }
+            }
+            Act::DownloaderControl(DownloaderControl::Cancel(tag)) => {
+                let before = self.pending.len();
+                self.pending.retain(|p| !matches!(p, Pending::Fetch(t, _) if *t == tag));
+                if self.pending.len() < before {
+                    self.last_or_failed += 1;
+                    self.cancelled(tag);
                 }
             }
             Act::DownloaderControl(_) => {}
@@ -361,10 +419,12 @@ impl World {
             Act::Reporter(ReporterOrder::Report(report)) => {
                 let lease = report.lease.0.parse::<u64>().unwrap();
                 *self.reports.entry(lease).or_default() += 1;
-                if report.release && !self.held.lock().unwrap().remove(&lease) {
+                let is_held = self.held.lock().unwrap().contains(&lease);
+                if !is_held || (report.release && !self.ending.lock().unwrap().insert(lease)) {
                     *self.double_releases.lock().unwrap() += 1;
                 }
                 self.unhanded.lock().unwrap().push_back(lease);
+                self.reported.push_back(report);
                 self.pending.push(Pending::Handed);
             }
             Act::Collector(CollectorOrder::Group(group)) => {
@@ -380,7 +440,14 @@ impl World {
             }
             Act::Done(ended) => self.ended = Some(ended),
         }
-        self.max_open = self.max_open.max(self.pending.iter().filter(|p| matches!(p, Pending::Fetch(..))).count());
+        let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+        for pending in &self.pending {
+            if let Pending::Fetch(_, job) = pending {
+                *hosts.entry(job.url().host_str().unwrap()).or_default() += 1;
+            }
+        }
+        self.max_open = self.max_open.max(hosts.values().sum());
+        self.max_of_host = self.max_of_host.max(hosts.values().copied().max().unwrap_or(0));
     }
 
     fn answer(&mut self, pending: Pending) {
@@ -392,9 +459,11 @@ impl World {
                 self.write(&group);
                 self.hub.fact(Fact::Collector(CollectorFact::Kept(vec![(group.tag, group.part)])), self.now);
             }
-            Pending::Handed => {
-                self.unhanded.lock().unwrap().pop_front();
-                self.hub.fact(Fact::Reporter(ReporterFact::Handed(1)), self.now);
+            Pending::Handed => self.taken(),
+            Pending::Renew(lease, tag) => {
+                self.renewing.remove(&lease);
+                let failed = RenewFailed { tag, lease, why: "over".into() };
+                self.hub.fact(Fact::RenewFailed(failed), self.now);
             }
             Pending::Farewell => self.hub.fact(Fact::Farewell, self.now),
             Pending::Close => {
@@ -411,9 +480,34 @@ impl World {
         }
     }
 
+    /// The plane takes the oldest report, or rejects it.
+    fn taken(&mut self) {
+        let Some(report) = self.reported.pop_front() else { return };
+        let lease = report.lease.0.parse::<u64>().unwrap();
+        self.unhanded.lock().unwrap().pop_front();
+        if report.release {
+            self.ending.lock().unwrap().remove(&lease);
+        }
+        let ends = report.release.then_some(report.lease);
+        let fact = if self.dice.chance(self.mood.trouble / 4) {
+            let is_unknown_lease = self.dice.chance(50);
+            if is_unknown_lease && ends.is_some() {
+                self.held.lock().unwrap().remove(&lease);
+            }
+            ReporterFact::Rejected { rejected: Rejected { id: report.id, is_unknown_lease, reason: "no".into() }, ends }
+        } else {
+            if ends.is_some() {
+                self.held.lock().unwrap().remove(&lease);
+            }
+            ReporterFact::Handed { reports: 1, ends: u64::from(ends.is_some()) }
+        };
+        self.hub.fact(Fact::Reporter(fact), self.now);
+    }
+
     fn lease(&mut self, tag: Tag) {
         if self.dice.chance(self.mood.refuse) {
-            let refusal = Refusal { why: RefusalKind::NoIdentity, retry_after: None, message: "all in use".into() };
+            let why = if self.dice.chance(3) { RefusalKind::Invalid } else { TEMPORARY[self.dice.below(TEMPORARY.len())] };
+            let refusal = Refusal { why, retry_after: None, message: "all in use".into() };
             let wait = Duration::from_millis(100);
             self.hub.fact(Fact::Refused(Refused { tag, refusal, wait }), self.now);
             return;
@@ -427,8 +521,8 @@ impl World {
             credential: Arc::new(Credential::default()),
             proxy: None,
             about: About::default(),
-            expires_at: self.now + Duration::from_secs(300),
-            renew_before: Duration::from_secs(30),
+            expires_at: self.now + Duration::from_secs(if self.dice.chance(self.mood.trouble) { 2 } else { 300 }),
+            renew_before: Duration::from_secs(if self.dice.chance(50) { 1 } else { 200 }),
         };
         self.hub.fact(Fact::Leased(Leased { tag, grant }), self.now);
     }
@@ -539,7 +633,12 @@ impl World {
             if self.made < self.mood.pages {
                 self.made += 1;
                 let target = self.dice.below(usize::try_from(self.mood.pages).unwrap()) as u64;
-                effects.jobs.push(page(parent.map(|p| p.id), from + index + self.made * 10_000, target));
+                let mut job = page(parent.map(|p| p.id), from + index + self.made * 10_000, target);
+                if self.dice.chance(self.mood.keep) {
+                    job.request.keep_lease();
+                    self.keeping += 1;
+                }
+                effects.jobs.push(job);
             }
         }
         for _ in 0..self.dice.below(3) {
@@ -555,7 +654,11 @@ impl World {
 }
 
 fn page(parent: Option<RequestId>, index: u64, target: u64) -> Job {
-    let host = if target.is_multiple_of(3) { "b.test" } else { "a.test" };
+    let host = match target % 12 {
+        11 => "c.test",
+        0 | 3 | 6 | 9 => "b.test",
+        _ => "a.test",
+    };
     let request = Request::get(&format!("http://{host}/p/{target}"), &()).unwrap();
     let key = seen_key(request.method(), request.url(), &[]);
     Job::page(RequestId::child(parent, index), key, request)

@@ -127,8 +127,12 @@ impl Frontier {
             error: None,
             refused: Vec::new(),
             filtered: Vec::new(),
+            kept_dropped: offered.kept_dropped,
         };
         for Rejected { why, job, .. } in rejected {
+            if job.request.keeps_lease() {
+                accepted.kept_dropped.push(job.id);
+            }
             match why {
                 Outside::Offsite => {
                     accepted.offsite += 1;
@@ -164,6 +168,7 @@ impl Frontier {
             error: Some(error),
             refused,
             filtered: Vec::new(),
+            kept_dropped: Vec::new(),
         }));
     }
 }

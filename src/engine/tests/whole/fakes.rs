@@ -77,6 +77,11 @@ pub(super) struct Plane {
     pub(super) reports: Mutex<Vec<(Duration, Report)>>,
     pub(super) releases: Mutex<Vec<LeaseId>>,
     pub(super) renew_fails: bool,
+    pub(super) is_remote: bool,
+    /// Lets leases that this plane grants expire after this time, for the engine.
+    pub(super) life: Option<Duration>,
+    /// What every call with reports comes to from this time on.
+    pub(super) reports_fail: Option<(Duration, PlaneError)>,
     /// The next call with reports panics.
     pub(super) report_panics: AtomicBool,
     pub(super) granted: Mutex<Vec<(Duration, LeaseId, Ask)>>,
@@ -96,7 +101,11 @@ impl ControlPlane for Plane {
                 }
                 Judged::Panic => panic!("a scripted panic of the plane"),
             }
-            let grant = self.inner.acquire(ask.clone()).await?;
+            let mut grant = self.inner.acquire(ask.clone()).await?;
+            if let Some(life) = self.life {
+                grant.expires_at = Instant::now() + life;
+                grant.renew_before = life / 4;
+            }
             self.granted.lock().unwrap().push((self.notes.now(), grant.lease.clone(), ask));
             Ok(grant)
         })
@@ -105,6 +114,9 @@ impl ControlPlane for Plane {
     fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
         assert!(!self.report_panics.swap(false, Ordering::SeqCst), "a scripted panic of the plane");
         let now = self.notes.now();
+        if let Some((_, error)) = self.reports_fail.as_ref().filter(|(from, _)| now >= *from) {
+            return Box::pin(std::future::ready(Err(error.clone())));
+        }
         for report in &reports {
             self.notes.add(format!("report {} release={} marks={:?}", report.path, report.release, report.markers));
         }
@@ -123,6 +135,10 @@ impl ControlPlane for Plane {
             return Box::pin(std::future::ready(Err(PlaneError::NoLease(lease.0.to_string()))));
         }
         self.inner.renew(lease)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn ledger(&self) -> Option<PlaneLedger> {

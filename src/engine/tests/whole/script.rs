@@ -221,6 +221,9 @@ impl Spider for Robot {
     async fn parse(&self, _: Step, response: Response, out: &mut Out<Self>) -> CallbackResult {
         let url = response.url().as_str().to_owned();
         self.script.notes.add(format!("parse {} {url}", response.status().as_u16()));
+        if let Some(lease) = response.lease() {
+            self.script.notes.add(format!("under {} {url}", lease.id()));
+        }
         let list = self.script.pages.get(&url).unwrap_or(&self.script.other);
         self.act(list, Some(&response), out).await
     }

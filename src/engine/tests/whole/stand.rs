@@ -33,7 +33,7 @@ use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
-use crate::plane::{Ask, ControlPlane, LeaseId, PlaneLedger, Report};
+use crate::plane::{Ask, ControlPlane, LeaseId, PlaneError, PlaneLedger, Report};
 use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
 use crate::scheduler::MemoryStore;
 use crate::scheduler::store::Store;
@@ -50,7 +50,7 @@ pub(super) struct Stand {
     pub(super) wire: ScriptedTransport,
     pub(super) judge: Judge,
     /// The text of an identities file; without one everybody is anonymous.
-    pub(super) identities: Option<&'static str>,
+    pub(super) identities: Option<String>,
     pub(super) store: Option<Box<dyn Store>>,
     pub(super) pipelines: Vec<(String, Box<dyn DynPipeline>)>,
     pub(super) extensions: Vec<Box<dyn Extension>>,
@@ -70,6 +70,10 @@ pub(super) struct Stand {
     pub(super) tidy_panics: bool,
     pub(super) report_panics: bool,
     pub(super) renew_fails: bool,
+    pub(super) is_remote: bool,
+    pub(super) life: Option<Duration>,
+    pub(super) reports_fail: Option<(Duration, PlaneError)>,
+    pub(super) unmatched: UnmatchedLease,
 }
 
 /// Where calls to the plane go on that have to wait.
@@ -149,6 +153,10 @@ impl Stand {
             tidy_panics: false,
             report_panics: false,
             renew_fails: false,
+            is_remote: false,
+            life: None,
+            reports_fail: None,
+            unmatched: UnmatchedLease::Anonymous,
         }
     }
 
@@ -236,6 +244,9 @@ impl Stand {
             releases: Mutex::default(),
             granted: Mutex::default(),
             renew_fails: self.renew_fails,
+            is_remote: self.is_remote,
+            life: self.life,
+            reports_fail: self.reports_fail,
             report_panics: AtomicBool::new(self.report_panics),
         });
         let sink_open = Arc::new(AtomicBool::new(true));
@@ -267,7 +278,7 @@ impl Stand {
         };
         let job = Job {
             spider,
-            rules: Rules::new(&self.leases, UnmatchedLease::Anonymous).unwrap(),
+            rules: Rules::new(&self.leases, self.unmatched).unwrap(),
             settings,
             context,
             stage,
@@ -401,6 +412,10 @@ impl Outcome {
         }
         assert!(ends.values().all(|n| *n == 1), "a lease ended twice: {ends:?}");
         assert_eq!(ends.len(), self.granted.len());
+        // The engine's own books of leases say what the plane's ledger does.
+        let books = self.ended.leases;
+        assert!(books.balances(), "{books:?}");
+        assert_eq!((books.acquired, books.reported + books.released, books.lost), (ledger.acquired, ledger.released, 0), "{told}");
         // Everything kept is in the sink, once.
         let delivery = &self.ended.delivery;
         assert_eq!(self.items.len() as u64, delivery.delivered, "{told}");

@@ -1,0 +1,115 @@
+//! The books of leases: what became of each one this run was granted, whichever plane granted it.
+//!
+//! Counted by the engine from what it ordered and was told; the plane's own ledger is never asked.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::guard::Ends;
+use crate::api::stats::Stats;
+
+/// Leases by their end, as this run knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeaseBooks {
+    /// Granted.
+    pub acquired: u64,
+    /// Ended by a report that the plane took.
+    pub reported: u64,
+    /// Given back without a report.
+    pub released: u64,
+    /// Ended in a way the plane may not know of, so that it takes them back by their expiry: their renewal failed, giving
+    /// them back failed, the plane did not know them when their last report came, or never took that report.
+    pub lost: u64,
+    /// How often one was prolonged.
+    pub renewed: u64,
+    /// Asks that were refused.
+    pub refused: u64,
+}
+
+impl LeaseBooks {
+    /// Whether the counts add up: `acquired == reported + released + lost`.
+    #[must_use]
+    pub const fn balances(&self) -> bool {
+        self.acquired == self.reported + self.released + self.lost
+    }
+}
+
+/// Counts as the run goes.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    pub(super) acquired: u64,
+    pub(super) refused: u64,
+    /// Ended by a report that was taken.
+    pub(super) reported: u64,
+    /// Releasing reports made, and those of leases whose renewal had failed.
+    pub(super) ending: u64,
+    pub(super) ending_lost: u64,
+    /// Unknown to the plane when their last report came.
+    pub(super) unknown: u64,
+    /// Given back after all, since the plane did not take the report that should have ended them.
+    pub(super) after_all: u64,
+    pub(super) ends: Arc<Ends>,
+}
+
+impl Account {
+    /// Leases that are out, or whose last report the plane does not have yet.
+    pub(super) fn open(&self) -> u64 {
+        self.acquired.saturating_sub(self.reported + self.unknown + self.after_all + self.given_back())
+    }
+
+    /// The books at the end of a run: a report that was not taken by now never will be.
+    pub(super) fn close(&self, stats: &Stats) -> LeaseBooks {
+        let count = |name: &str| u64::try_from(stats.count(name)).unwrap_or(0);
+        let dropped = self.ends.released.load(Ordering::Relaxed) + self.after_all;
+        let failed = count("lease/release_failed").min(dropped);
+        let of_lost = self.ending_lost.min(self.reported);
+        let untaken = self.ending.saturating_sub(self.reported + self.unknown + self.after_all);
+        LeaseBooks {
+            acquired: self.acquired,
+            reported: self.reported - of_lost,
+            released: dropped - failed,
+            lost: self.ends.lost.load(Ordering::Relaxed) + self.unknown + untaken + failed + of_lost,
+            renewed: count("lease/renewed"),
+            refused: self.refused,
+        }
+    }
+
+    fn given_back(&self) -> u64 {
+        self.ends.released.load(Ordering::Relaxed) + self.ends.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_lease_ends_in_one_of_three_ways() {
+        let account = Account { acquired: 20, refused: 3, reported: 9, ending: 13, ending_lost: 1, unknown: 2, ..Account::default() };
+        account.ends.released.fetch_add(5, Ordering::Relaxed);
+        account.ends.lost.fetch_add(2, Ordering::Relaxed);
+        let stats = Stats::new();
+        stats.add("lease/release_failed", 1);
+        stats.add("lease/renewed", 4);
+        let books = account.close(&stats);
+        // 13 ends by report: 9 taken, one of them of a lost lease; 2 unknown; 2 never taken.
+        let expected = LeaseBooks { acquired: 20, reported: 8, released: 4, lost: 8, renewed: 4, refused: 3 };
+        assert_eq!(books, expected);
+        assert!(books.balances());
+        assert_eq!(account.open(), 2);
+    }
+
+    #[test]
+    fn a_report_that_was_not_taken_and_a_release_instead_count_once() {
+        let account = Account { acquired: 2, reported: 1, ending: 2, after_all: 1, ..Account::default() };
+        let books = account.close(&Stats::new());
+        assert_eq!((books.reported, books.released, books.lost), (1, 1, 0));
+        assert!(books.balances());
+    }
+
+    #[test]
+    fn a_lease_that_nobody_ended_shows() {
+        let account = Account { acquired: 3, reported: 2, ending: 2, ..Account::default() };
+        assert!(!account.close(&Stats::new()).balances());
+    }
+}
