@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::hub::Tally;
-use crate::actor::Died;
 use crate::api::signal::ConfigChanged;
+use crate::actor::Died;
 use crate::settings::Settings;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
 
