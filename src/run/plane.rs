@@ -66,13 +66,15 @@ pub(crate) fn unmatched(settings: &Settings) -> UnmatchedLease {
 }
 
 fn embedded(identities: Option<&Path>) -> Result<Opened, StartError> {
-    let usage = |error: crate::plane::identities::IdentitiesError| StartError::Usage(error.to_string());
-    let roster = identities.map(crate::plane::identities::load).transpose().map_err(usage)?;
     let name = match identities {
         Some(path) => format!("embedded (identities of {})", path.display()),
         None => "embedded (anonymous)".to_owned(),
     };
-    Ok(Opened { plane: Arc::new(Embedded::new(roster.as_ref())), name, remote: None })
+    let plane = match identities {
+        Some(path) => Embedded::load(path).map_err(|error| StartError::Usage(format!("IDENTITIES: {error}")))?,
+        None => Embedded::anonymous(),
+    };
+    Ok(Opened { plane: Arc::new(plane), name, remote: None })
 }
 
 fn client(url: &str, settings: &Settings) -> Result<Client, StartError> {
