@@ -22,7 +22,7 @@ use super::{out, signals};
 use crate::api::request::Request;
 use crate::broker::rules::Rules;
 use crate::plane::{Ask, ControlPlane, Grant, Refusal, RefusalKind};
-use crate::run::plane::{Opened, open, unmatched};
+use crate::run::plane::{Opened, open, rules, unmatched};
 use crate::settings::{Environment, LeaseRule, Settings, UnmatchedLease};
 
 /// Stopped by a signal.
@@ -207,7 +207,7 @@ fn covered(args: &LeaseArgs, settings: &Settings, request: &Request) -> Result<C
         };
         (ask, None, "none asked: site and client of the call".to_owned())
     } else {
-        match first(&settings.leases, request)? {
+        match first(settings, request)? {
             Some((number, rule, ask)) => {
                 let name: Arc<str> = format!("LEASES rule {number}").into();
                 let from = format!("{name}: {}", rule.domains.join(", "));
@@ -225,10 +225,10 @@ fn covered(args: &LeaseArgs, settings: &Settings, request: &Request) -> Result<C
 }
 
 /// The first rule that covers the request, counted from 1, and what it asks for.
-fn first<'r>(rules: &'r [LeaseRule], request: &Request) -> Result<Option<(usize, &'r LeaseRule, Ask)>, CliError> {
+fn first<'r>(settings: &'r Settings, request: &Request) -> Result<Option<(usize, &'r LeaseRule, Ask)>, CliError> {
     // Read as a whole first, so that an error names the place in the settings.
-    Rules::new(rules, UnmatchedLease::Refuse).map_err(CliError::usage)?;
-    for (number, rule) in (1..).zip(rules) {
+    rules(settings)?;
+    for (number, rule) in (1..).zip(&settings.leases) {
         let alone = Rules::new(std::slice::from_ref(rule), UnmatchedLease::Refuse).map_err(CliError::usage)?;
         if let Some(ask) = alone.ask(request) {
             return Ok(Some((number, rule, ask)));
