@@ -132,7 +132,7 @@ async fn show(
                     "advice": advice,
                 }),
             );
-            logging::current().fail(&format!("no lease ({}): {}; {advice}", refusal.why.name(), refusal.message));
+            logging::current().fail(&format!("no lease: {}; {advice}", refusal.message));
             return page.end(REFUSED);
         }
     };
