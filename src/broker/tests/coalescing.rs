@@ -34,7 +34,8 @@ fn asks_gather_while_a_call_is_out_and_go_out_together() {
         assert_eq!(got, expected);
         assert_eq!(start.elapsed(), millis(10), "no timer holds anything back");
         assert_eq!(plane.calls(), ["acquire shop", "acquire shop", "batch shop 3"]);
-        let counts = ["lease/batches", "lease/batch_size_max", "lease/acquire_ms_max", "lease/wait_ms_max", "lease/acquire_calls"];
+        let counts =
+            ["lease/batches", "lease/batch_size_max", "lease/acquire_ms_max", "lease/wait_ms_max", "lease/acquire_calls"];
         assert_eq!(counts.map(|key| stage.count(key)), [1, 3, 5, 10, 3]);
         tokio::task::yield_now().await;
         assert_eq!(stage.count("lease/acquired"), 5);
@@ -79,10 +80,11 @@ fn what_a_batch_did_not_bring_is_asked_for_again_with_what_gathered() {
     run_local(async {
         let plane = Scripted::remote();
         plane.acquires.lock().unwrap().push_back(Act::After(millis(5), Ok(grant("first"))));
-        plane.batches.lock().unwrap().extend([
-            Act::After(millis(5), grants(&["a"])),
-            Act::After(millis(5), grants(&["b", "c", "d", "spare"])),
-        ]);
+        plane
+            .batches
+            .lock()
+            .unwrap()
+            .extend([Act::After(millis(5), grants(&["a"])), Act::After(millis(5), grants(&["b", "c", "d", "spare"]))]);
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 64);
         for n in 1..=4 {
             stage.offer(n, "shop");
