@@ -61,6 +61,14 @@ pub(crate) enum Step {
     Delivery,
 }
 
+impl Stopping {
+    /// Why.
+    #[cfg(test)]
+    pub(super) fn reason(&self) -> &StopReason {
+        &self.reason
+    }
+}
+
 impl Phase {
     /// Whether jobs are pulled.
     pub(crate) fn pulls(&self) -> bool {
