@@ -443,7 +443,8 @@ impl Hub {
             }
             reporter::message::Fact::Unauthorized(why) => {
                 self.plane_refuses = true;
-                let message = format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
+                let message =
+                    format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
                 self.stop(StopReason::Unauthorized(message), now);
             }
             reporter::message::Fact::Delayed { queued, why } => {

@@ -135,7 +135,7 @@ fn a_site_or_client_that_a_rule_names_and_the_plane_does_not_know_stops_the_job_
         let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();
         alone.refuse(tag, why);
         let Phase::Stopping(stopping) = &alone.hub.phase else { panic!("it goes on") };
-        let StopReason::Misconfigured(text) = stopping.reason() else { panic!("{stopping:?}") };
+        let StopReason::Misconfigured(text) = &stopping.reason else { panic!("{stopping:?}") };
         assert!(text.contains("LEASES rule 2") && text.contains("no such thing"), "{text}");
         assert!(alone.acts().iter().any(|act| matches!(act, Act::Scheduler(Order::PutBack { .. }))));
     }

@@ -97,10 +97,8 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     let records = world.records.values().sum::<usize>() as u64;
     // What got no lease or no robots.txt leaves one, too; a robots.txt itself has no callback.
     let is_robots = |e: &&End| {
-        let has_no_lease = matches!(
-            e.outcome,
-            Outcome::Dropped(FailureKind::LeaseUnmatched) | Outcome::Failed(FailureKind::LeaseRefused)
-        );
+        let has_no_lease =
+            matches!(e.outcome, Outcome::Dropped(FailureKind::LeaseUnmatched) | Outcome::Failed(FailureKind::LeaseRefused));
         has_no_lease && !world.unfetched.contains(&e.request)
     };
     let unfetched = (world.unfetched.len() + world.ends.iter().filter(is_robots).count()) as u64;

@@ -110,8 +110,7 @@ fn an_exhausted_site_beside_healthy_ones_slows_nobody_down() {
         stand.is_remote = true;
         let done = stand.run();
         done.assert_whole();
-        let mut healthy: Vec<Duration> =
-            (1..10).flat_map(|host| done.times(&format!("GET http://h{host}.test/"))).collect();
+        let mut healthy: Vec<Duration> = (1..10).flat_map(|host| done.times(&format!("GET http://h{host}.test/"))).collect();
         healthy.sort();
         assert_eq!(healthy.len(), 900);
         healthy[899]
