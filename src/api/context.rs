@@ -1,9 +1,10 @@
-//! What a callback, pipeline or extension can know of its job: settings, arguments, stats; and how to stop it.
+//! What a callback, pipeline or extension can know of its job: settings, config items, arguments, stats; and how to stop it.
 
 use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use super::args::Arguments;
+use super::config::{ConfigValue, Configs};
 use super::stats::Stats;
 use crate::settings::Settings;
 
@@ -16,6 +17,7 @@ struct Inner {
     job_id: String,
     arguments: Arguments,
     settings: RwLock<Arc<Settings>>,
+    configs: Configs,
     stats: Stats,
     stop: Box<dyn Fn(String) + Send + Sync>,
 }
@@ -33,6 +35,7 @@ impl Context {
             spider: spider.to_owned(),
             job_id: job_id.to_owned(),
             arguments,
+            configs: Configs::of(&settings.config_watch),
             settings: RwLock::new(settings),
             stats,
             stop: Box::new(stop),
@@ -57,11 +60,20 @@ impl Context {
         &self.0.arguments
     }
 
-    /// The settings in effect now; live ones change when the settings file does.
+    /// The settings in effect now; live ones change when the settings file or an item of `CONFIG_WATCH` does.
     #[must_use]
     pub fn settings(&self) -> Arc<Settings> {
         // A poisoned lock only means that another thread panicked while it read: the value is whole.
         self.0.settings.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// The config item of this group and key, as it is now; cheap, so ask again for each use.
+    ///
+    /// `None` as long as the control plane has no such item, or none that could be used; and for an item that `CONFIG_WATCH` does
+    /// not name, which the log says once. [`Signal::ConfigChanged`](super::Signal::ConfigChanged) tells of new versions.
+    #[must_use]
+    pub fn config(&self, group: &str, key: &str) -> Option<ConfigValue> {
+        self.0.configs.get(group, key)
     }
 
     /// The job's stats; what is counted here is sent with them.
@@ -73,6 +85,10 @@ impl Context {
     /// Ends the job after what is in flight, with this finish reason.
     pub fn stop(&self, reason: impl Into<String>) {
         (self.0.stop)(reason.into());
+    }
+
+    pub(crate) fn configs(&self) -> &Configs {
+        &self.0.configs
     }
 
     pub(crate) fn replace_settings(&self, settings: Arc<Settings>) {

@@ -3,6 +3,7 @@
 //! No actor and no engine type appears in a signature.
 
 pub mod args;
+pub mod config;
 pub mod context;
 pub mod extension;
 pub mod failure;
@@ -23,6 +24,7 @@ pub mod step;
 pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
 pub use crate::plane::{Grant, ProxyAbout};
 pub use args::Arguments;
+pub use config::{ConfigError, ConfigValue};
 pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind, Fault};

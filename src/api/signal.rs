@@ -41,6 +41,18 @@ pub enum Signal<'a> {
         /// Why.
         reason: &'a str,
     },
+    /// There is a new version of an item of `CONFIG_WATCH`; [`Context::config`](super::Context::config) gives it already. What
+    /// was there when the job began is not told.
+    ConfigChanged {
+        /// The item's group.
+        group: &'a str,
+        /// The item's key.
+        key: &'a str,
+        /// The version there is now.
+        version: i32,
+        /// It is the snapshot of an earlier run.
+        from_snapshot: bool,
+    },
 }
 
 /// The job's own events, as the engine orders them.
@@ -53,6 +65,21 @@ pub enum Lifecycle {
     /// At the end.
     #[allow(missing_docs)]
     Closed { reason: String, stats: Map<String, Value> },
+    /// A config item is not as it was.
+    ConfigChanged(ConfigChanged),
+}
+
+/// A new version of a config item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigChanged {
+    /// The item's group.
+    pub group: String,
+    /// The item's key.
+    pub key: String,
+    /// Its version.
+    pub version: i32,
+    /// It is the snapshot of an earlier run.
+    pub from_snapshot: bool,
 }
 
 impl Lifecycle {
@@ -61,6 +88,9 @@ impl Lifecycle {
             Self::Opened => Signal::SpiderOpened,
             Self::Idle => Signal::SpiderIdle,
             Self::Closed { reason, stats } => Signal::SpiderClosed { reason, stats },
+            Self::ConfigChanged(ConfigChanged { group, key, version, from_snapshot }) => {
+                Signal::ConfigChanged { group, key, version: *version, from_snapshot: *from_snapshot }
+            }
         }
     }
 }

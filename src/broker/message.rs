@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::runtime::RuntimeState;
 use crate::engine::ticket::Tag;
 use crate::plane::{Ask, Grant, LeaseId, Refusal};
 
@@ -32,11 +33,15 @@ pub enum Control {
         tag: Tag,
         /// When to renew.
         at: Instant,
+        /// When the lease ends without that; no later than then [`RenewFailed`] is told.
+        expires_at: Instant,
     },
     /// Forget a renewal: the lease was reported or released.
     Renewed(LeaseId),
     /// A lease of this site came back: who waits for an identity or a proxy of it may ask.
     CameBack(std::sync::Arc<str>),
+    /// What the plane says is switched off now; replaces what it said before.
+    Runtime(RuntimeState),
     /// Own timer.
     Tick,
 }
@@ -57,7 +62,8 @@ pub struct Refused {
     pub tag: Tag,
     /// Why.
     pub refusal: Refusal,
-    /// How long the group waits: the plane's hint, else the broker's back-off.
+    /// When to ask again: the plane's hint, else the broker's back-off, or earlier where that may be over
+    /// sooner. An ask that comes before its time is answered without the plane.
     pub wait: Duration,
 }
 

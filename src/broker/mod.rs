@@ -4,35 +4,47 @@
 //! refusal means for a request is the engine's business. Renewals outlive its panic; an ask in progress is
 //! lost with its slot for the engine to repeat, and its lease, if one comes, is given back.
 
+mod acquire;
 mod call;
+mod coalesce;
 pub mod gate;
 pub mod message;
+mod presence;
+mod releases;
 mod renewals;
 pub mod rules;
+pub mod runtime;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
+use self::acquire::Waiter;
 pub(crate) use self::call::Call;
 pub use self::call::Net;
-use self::gate::{Gates, Pass};
-use self::message::{Control, Leased, Order, Refused, RenewFailed};
-use self::renewals::{DueLease, Renewals};
+use self::coalesce::Coalescer;
+use self::gate::Gates;
+use self::message::{Control, Order, RenewFailed};
+use self::presence::Presence;
+pub use self::releases::Releasing;
+use self::renewals::{Due, DueLease, Renewals};
+use self::runtime::RuntimeState;
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
 use crate::backoff::Backoff;
 use crate::engine::message::Fact;
-use crate::engine::ticket::Tag;
-use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, Refusal, RefusalKind};
+use crate::plane::{ControlPlane, LeaseId, PlaneError};
 
 /// A lease is given back in so many tries; after that it expires at the plane.
 const RELEASE_TRIES: u32 = 4;
+
+/// So many releases are under way at once; the others queue. A stop may give thousands back.
+const RELEASES_AT_ONCE: usize = 32;
 
 /// A renewal the plane cannot be reached for is tried so often before its attempt has to end.
 const RENEW_TRIES: u32 = 3;
@@ -55,44 +67,27 @@ pub struct Parts {
     pub releasing: Releasing,
     /// The leases to keep alive.
     pub keeping: Keeping,
+    /// How long a remote plane may answer nobody before the job is told that it is lost; `None`: for ever.
+    pub unavailable_timeout: Option<Duration>,
     /// For the jitter of waits.
     pub seed: u64,
 }
 
-/// The leases a broker and its successors keep alive; clones are the same.
+/// What a broker and its successors keep: the leases to keep alive, and what the plane switched off. Clones are the
+/// same.
 #[derive(Debug, Clone, Default)]
-pub struct Keeping(Arc<Mutex<Renewals>>);
+pub struct Keeping(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    renewals: Renewals,
+    runtime: RuntimeState,
+}
 
 impl Keeping {
-    fn renewals(&self) -> MutexGuard<'_, Renewals> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         // Nothing that changes them can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How many leases are being given back right now; the last step of a shutdown waits for none.
-#[derive(Debug, Clone, Default)]
-pub struct Releasing(Arc<AtomicUsize>);
-
-impl Releasing {
-    /// Releases begun and not yet over.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn begin(&self) -> ReleaseUnderWay {
-        self.0.fetch_add(1, Ordering::SeqCst);
-        ReleaseUnderWay(Arc::clone(&self.0))
-    }
-}
-
-/// Ends its count however the release ends.
-struct ReleaseUnderWay(Arc<AtomicUsize>);
-
-impl Drop for ReleaseUnderWay {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -100,11 +95,18 @@ impl Drop for ReleaseUnderWay {
 pub struct LeaseBroker {
     parts: Parts,
     gates: Gates,
+    coalescer: Coalescer<Waiter>,
+    /// Whether the plane answers; none for one in process, which does.
+    presence: Option<Presence>,
+    /// The plane tells what is switched off: then it tells too when that is over.
+    is_told: bool,
     backoff: Backoff,
     tick: Option<(Instant, Timer)>,
     /// What this turn has to tell the engine.
     facts: Vec<Fact>,
     acquired: i64,
+    /// Releases under way that this incarnation began.
+    giving_back: usize,
 }
 
 impl LeaseBroker {
@@ -113,144 +115,177 @@ impl LeaseBroker {
     pub fn new(parts: Parts) -> Self {
         Self {
             gates: Gates::new(parts.seed),
+            coalescer: Coalescer::new(),
+            presence: parts.plane.is_remote().then(|| Presence::new(parts.unavailable_timeout)),
+            is_told: false,
             backoff: Backoff::new(parts.seed.rotate_left(32)),
             tick: None,
             facts: Vec::new(),
             acquired: 0,
+            giving_back: 0,
             parts,
         }
     }
 
-    fn acquire(&mut self, tag: Tag, ask: Ask, slot: Slot, cx: &mut Cx<'_, Self>) {
-        if !self.gates.are_open()
-            && let Pass::Hold(refusal) = self.gates.pass(&ask, Instant::now())
-        {
-            self.parts.stats.inc("lease/held");
-            let wait = refusal.retry_after.unwrap_or_default();
-            self.facts.push(Fact::Refused(Refused { tag, refusal, wait }));
-            return;
-        }
-        let plane = Arc::clone(&self.parts.plane);
-        let late = Arc::clone(&plane);
-        let asked = ask.clone();
-        let call = self.parts.net.begin(async move { plane.acquire(asked).await }, move |answer| {
-            Box::pin(async move {
-                if let Ok(grant) = answer {
-                    // Nobody will use it, and an answer would change nothing: left alone it expires.
-                    let _ = late.release(grant.lease).await;
-                }
-            })
-        });
-        match call {
-            Call::Over(answer) => self.answer(tag, &ask, answer),
-            Call::Waiting(waiting) => {
-                let begun = Instant::now();
-                cx.spawn(waiting, move |broker, answer, _| {
-                    let answer = answer.unwrap_or_else(|| Err(lost_call()));
-                    if answer.is_ok() {
-                        let waited = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-                        broker.parts.stats.max("lease/wait_ms_max", waited);
+    /// Begins as many releases as may be under way.
+    fn give_back(&mut self, cx: &mut Cx<'_, Self>) {
+        while self.giving_back < RELEASES_AT_ONCE {
+            let Some((lease, under_way)) = self.parts.releasing.begin() else { return };
+            let plane = Arc::clone(&self.parts.plane);
+            let waits: Vec<Duration> = (1..RELEASE_TRIES).map(|n| self.backoff.wait(n)).collect();
+            let begun = self.presence.is_some().then(Instant::now);
+            let call = self.parts.net.run(async move {
+                let _under_way = under_way;
+                let mut waits = waits.into_iter();
+                loop {
+                    match plane.release(lease.clone()).await {
+                        Err(PlaneError::Unavailable(e)) => match waits.next() {
+                            Some(wait) => tokio::time::sleep(wait).await,
+                            None => return (lease, Err(PlaneError::Unavailable(e))),
+                        },
+                        how => return (lease, how),
                     }
-                    broker.answer(tag, &ask, answer);
-                    drop(slot); // held until here: asks in progress count against the link's bound
-                });
-            }
-        }
-    }
-
-    fn answer(&mut self, tag: Tag, ask: &Ask, answer: Result<Grant, Refusal>) {
-        match answer {
-            Ok(grant) => {
-                self.gates.granted(ask);
-                self.acquired += 1;
-                self.facts.push(Fact::Leased(Leased { tag, grant }));
-            }
-            Err(refusal) => {
-                self.parts.stats.inc(format!("lease/refused/{}", refusal.why.name()));
-                let wait = self.gates.refused(ask, &refusal, Instant::now());
-                let (site, client, group) = (&*ask.site, &*ask.client, &*ask.group);
-                tracing::debug!(site, client, group, why = refusal.why.name(), ?wait, "lease refused: {}", refusal.message);
-                self.facts.push(Fact::Refused(Refused { tag, refusal, wait }));
-            }
-        }
-    }
-
-    fn release(&mut self, lease: LeaseId, cx: &mut Cx<'_, Self>) {
-        self.parts.keeping.renewals().forget(&lease);
-        let plane = Arc::clone(&self.parts.plane);
-        let under_way = self.parts.releasing.begin();
-        let waits: Vec<Duration> = (1..RELEASE_TRIES).map(|n| self.backoff.wait(n)).collect();
-        let call = self.parts.net.run(async move {
-            let _under_way = under_way;
-            let mut waits = waits.into_iter();
-            loop {
-                match plane.release(lease.clone()).await {
-                    // One that is over already is where it should be.
-                    Ok(()) | Err(PlaneError::NoLease(_)) => return Ok(()),
-                    Err(e @ PlaneError::Unauthorized(_)) => return Err((lease, e)),
-                    Err(e) => match waits.next() {
-                        Some(wait) => tokio::time::sleep(wait).await,
-                        None => return Err((lease, e)),
-                    },
+                }
+            });
+            match call {
+                Call::Over(how) => self.given_back(Some(how), begun),
+                Call::Waiting(waiting) => {
+                    self.giving_back += 1;
+                    cx.spawn(waiting, move |broker, how, _| {
+                        broker.giving_back = broker.giving_back.saturating_sub(1);
+                        broker.given_back(how, begun);
+                    });
                 }
             }
-        });
-        let end = |broker: &mut Self, how: Option<Result<(), (LeaseId, PlaneError)>>| match how {
-            Some(Ok(())) => broker.parts.stats.inc("lease/released"),
-            Some(Err((lease, e))) => {
-                broker.parts.stats.inc("lease/release_failed");
+        }
+    }
+
+    fn given_back(&mut self, how: Option<(LeaseId, Result<(), PlaneError>)>, begun: Option<Instant>) {
+        let Some((lease, how)) = how else {
+            self.parts.stats.inc("lease/release_failed"); // the log has the panic
+            return;
+        };
+        self.learn(begun, "a lease was given back", &how);
+        match how {
+            // One that is over already is where it should be.
+            Ok(()) | Err(PlaneError::NoLease(_)) => self.parts.stats.inc("lease/released"),
+            Err(PlaneError::UnknownLease(_)) => self.parts.stats.inc("lease/unknown_to_plane"),
+            Err(e) => {
+                self.parts.stats.inc("lease/release_failed");
                 tracing::warn!(lease = &*lease.0, "lease could not be given back and will expire: {e}");
             }
-            None => broker.parts.stats.inc("lease/release_failed"),
-        };
-        match call {
-            Call::Over(how) => end(self, Some(how)),
-            Call::Waiting(waiting) => cx.spawn(waiting, move |broker, how, _| end(broker, how)),
         }
     }
 
     fn renew_due(&mut self, cx: &mut Cx<'_, Self>) {
         loop {
             // The guard must be gone before an answer at once locks again.
-            let due = self.parts.keeping.renewals().due(Instant::now());
-            let Some(due) = due else { return };
+            let due = self.parts.keeping.lock().renewals.due(Instant::now());
+            let due = match due {
+                Some(Due::Renew(due)) => due,
+                Some(Due::Expired { lease, tag }) => {
+                    let why = "the control plane did not renew it before it expired".to_owned();
+                    self.renewal_failed(RenewFailed { tag, lease, why });
+                    continue;
+                }
+                None => return,
+            };
             let (plane, lease) = (Arc::clone(&self.parts.plane), due.lease.clone());
+            let begun = self.presence.is_some().then(Instant::now);
             match self.parts.net.run(async move { plane.renew(lease).await }) {
-                Call::Over(how) => self.renewed(due, how),
+                Call::Over(how) => self.renewed(due, how, begun),
                 Call::Waiting(waiting) => cx.spawn(waiting, move |broker, how, _| {
                     let lost = || Err(PlaneError::Unavailable("the call to renew the lease failed".to_owned()));
-                    broker.renewed(due, how.unwrap_or_else(lost));
+                    broker.renewed(due, how.unwrap_or_else(lost), begun);
                 }),
             }
         }
     }
 
-    fn renewed(&mut self, due: DueLease, how: Result<Instant, PlaneError>) {
+    fn renewed(&mut self, due: DueLease, how: Result<Instant, PlaneError>, begun: Option<Instant>) {
+        self.learn(begun, "a lease was renewed", &how);
         let now = Instant::now();
         match how {
             Ok(expires_at) => {
                 // The plane's own hint is a quarter of the lease's time before it ends.
                 let left = expires_at.saturating_duration_since(now);
-                if self.parts.keeping.renewals().renewed(due, now + (left * 3 / 4).max(RENEW_LEAST)) {
+                let next = now + (left * 3 / 4).max(RENEW_LEAST);
+                if self.parts.keeping.lock().renewals.renewed(due, next, expires_at) {
                     self.parts.stats.inc("lease/renewed");
                 }
             }
             Err(e) => {
-                let Some(failures) = self.parts.keeping.renewals().failed(&due) else { return };
+                let Some(failures) = self.parts.keeping.lock().renewals.failed(&due) else { return };
                 if matches!(e, PlaneError::Unavailable(_)) && failures < RENEW_TRIES {
                     let wait = self.backoff.wait(failures);
-                    self.parts.keeping.renewals().again(due, now + wait);
-                } else if let Some(tag) = self.parts.keeping.renewals().give_up(&due) {
-                    self.parts.stats.inc("lease/renew_failed");
-                    self.facts.push(Fact::RenewFailed(RenewFailed { tag, lease: due.lease, why: e.to_string() }));
+                    self.parts.keeping.lock().renewals.again(due, now + wait);
+                    return;
+                }
+                let tag = self.parts.keeping.lock().renewals.give_up(&due);
+                if let Some(tag) = tag {
+                    self.renewal_failed(RenewFailed { tag, lease: due.lease, why: e.to_string() });
                 }
             }
         }
     }
 
-    /// Sees to it that a tick comes no later than the next renewal.
+    fn renewal_failed(&mut self, failed: RenewFailed) {
+        self.parts.stats.inc("lease/renew_failed");
+        self.facts.push(Fact::RenewFailed(failed));
+    }
+
+    /// Takes over what the plane says is switched off.
+    fn runtime(&mut self, state: RuntimeState) {
+        let before = std::mem::replace(&mut self.parts.keeping.lock().runtime, state.clone());
+        self.is_told = state.is_known();
+        state.apply(&before, &mut self.gates, Instant::now(), Timestamp::now());
+    }
+
+    /// Learns from a call begun at `begun` whether the plane answers.
+    fn learn<T>(&mut self, begun: Option<Instant>, tried: &str, how: &Result<T, PlaneError>) {
+        let Some(begun) = begun else { return };
+        match how {
+            Err(PlaneError::Unavailable(e)) => self.missed(begun, Instant::now(), tried, e),
+            _ => self.heard(Instant::now()),
+        }
+    }
+
+    fn heard(&mut self, now: Instant) {
+        if let Some(away) = self.presence.as_mut().and_then(|presence| presence.heard(now)) {
+            self.parts.stats.max("lease/plane_away_ms_max", millis(away));
+            tracing::info!("the control plane answers again, after {:.1} s", away.as_secs_f64());
+        }
+    }
+
+    fn missed(&mut self, begun: Instant, now: Instant, tried: &str, error: &str) {
+        let Some(presence) = &mut self.presence else { return };
+        if presence.missed(begun, now, error) {
+            let most = match self.parts.unavailable_timeout {
+                Some(most) => format!("for at most {} s (SPINNERET_UNAVAILABLE_TIMEOUT)", most.as_secs_f64()),
+                None => "for as long as it takes (SPINNERET_UNAVAILABLE_TIMEOUT is 0)".to_owned(),
+            };
+            tracing::warn!("the control plane does not answer: {tried}: {error}; the crawl waits and asks again, {most}");
+        }
+        self.judge(now);
+    }
+
+    /// Tells the engine when the plane is away for too long.
+    fn judge(&mut self, now: Instant) {
+        let Some((away, error)) = self.presence.as_mut().and_then(|presence| presence.lost(now)) else { return };
+        self.parts.stats.max("lease/plane_away_ms_max", millis(away));
+        let limit = self.parts.unavailable_timeout.unwrap_or_default().as_secs_f64();
+        self.facts.push(Fact::PlaneLost(format!(
+            "the control plane at SPINNERET_URL has answered nothing for {:.1} s (SPINNERET_UNAVAILABLE_TIMEOUT = {limit}); the last \
+             error: {error}; see that it runs and that this machine reaches it, then start the job again, or set \
+             SPINNERET_UNAVAILABLE_TIMEOUT = 0 to wait for ever",
+            away.as_secs_f64()
+        )));
+    }
+
+    /// Sees to it that a tick comes no later than the next renewal, and than the plane is given up.
     fn arm(&mut self, cx: &mut Cx<'_, Self>) {
-        let Some(next) = self.parts.keeping.renewals().next() else { return };
+        let deadline = self.presence.as_ref().and_then(Presence::deadline);
+        let Some(next) = self.parts.keeping.lock().renewals.next().into_iter().chain(deadline).min() else { return };
         if self.tick.is_some_and(|(at, _)| at <= next) {
             return;
         }
@@ -267,7 +302,9 @@ impl Worker for LeaseBroker {
     type Control = Control;
 
     fn started(&mut self, cx: &mut Cx<'_, Self>) {
-        self.parts.keeping.renewals().recover(Instant::now());
+        self.parts.keeping.lock().renewals.recover(Instant::now());
+        let runtime = self.parts.keeping.lock().runtime.clone();
+        self.runtime(runtime);
         self.arm(cx);
     }
 
@@ -279,18 +316,30 @@ impl Worker for LeaseBroker {
 
     fn control(&mut self, control: Control, cx: &mut Cx<'_, Self>) {
         match control {
-            Control::Release(lease) => self.release(lease, cx),
-            Control::Renew { lease, tag, at } => self.parts.keeping.renewals().want(lease, tag, at),
-            Control::Renewed(lease) => self.parts.keeping.renewals().forget(&lease),
+            Control::Release(lease) => {
+                self.parts.keeping.lock().renewals.forget(&lease);
+                self.parts.releasing.want(lease);
+            }
+            Control::Renew { lease, tag, at, expires_at } => {
+                self.parts.keeping.lock().renewals.want(lease, tag, at, expires_at);
+            }
+            Control::Renewed(lease) => self.parts.keeping.lock().renewals.forget(&lease),
             Control::CameBack(site) => self.gates.came_back(&site, Instant::now()),
+            Control::Runtime(state) => self.runtime(state),
             Control::Tick => {
                 self.tick = None;
                 self.renew_due(cx);
+                self.judge(Instant::now());
             }
         }
     }
 
     fn turn_end(&mut self, cx: &mut Cx<'_, Self>) {
+        let releasing = self.parts.releasing.count();
+        if releasing > 0 {
+            self.parts.stats.max("lease/releasing_max", i64::try_from(releasing).unwrap_or(i64::MAX));
+            self.give_back(cx);
+        }
         if self.acquired > 0 {
             self.parts.stats.add("lease/acquired", std::mem::take(&mut self.acquired));
         }
@@ -313,10 +362,6 @@ impl fmt::Debug for LeaseBroker {
     }
 }
 
-fn lost_call() -> Refusal {
-    Refusal {
-        why: RefusalKind::Unreachable,
-        retry_after: None,
-        message: "the call to the control plane failed; the log has its panic".to_owned(),
-    }
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }

@@ -26,6 +26,8 @@ struct Rule {
     client: Arc<str>,
     group: Arc<str>,
     session_key: Option<Arc<str>>,
+    /// What messages call it.
+    name: Arc<str>,
 }
 
 /// A host with everything below it, on one port or on all.
@@ -60,6 +62,7 @@ impl Rules {
                 client: rule.client.as_str().into(),
                 group: rule.endpoint_group.as_str().into(),
                 session_key: (!rule.session_key.is_empty()).then(|| rule.session_key.as_str().into()),
+                name: format!("LEASES rule {}", index + 1).into(),
             })
         };
         let rules = rules.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -72,10 +75,16 @@ impl Rules {
         self.ask_at(request, request.url())
     }
 
-    /// Whether a redirect of `request` to `to` may go on under the lease the request has.
+    /// Whether a redirect of `request` to `to` may go on under the lease the request has: the scheme stays, and the
+    /// rule that covers the request covers `to`. Without a rule only the same origin will do.
     #[must_use]
     pub fn stays(&self, request: &Request, to: &Url) -> bool {
-        request.url().origin() == to.origin()
+        let from = request.url();
+        let rule = if request.lease_target().is_none() { self.rule_of(from) } else { None };
+        match rule {
+            Some((index, _)) => from.scheme() == to.scheme() && self.rule_of(to).is_some_and(|(other, _)| other == index),
+            None => from.origin() == to.origin(),
+        }
     }
 
     /// As [`Rules::ask`], for a request that was redirected to `url`.
@@ -87,8 +96,7 @@ impl Rules {
             let (site, client) = (target.site.as_str().into(), target.client.as_str().into());
             return Some(Ask { site, client, group: Arc::clone(&self.nothing), path, session_key, anonymous: false, rule: None });
         }
-        let host = url.host_str().unwrap_or_default();
-        if let Some(rule) = self.rules.iter().find(|rule| rule.domains.iter().any(|domain| domain.covers(host, url))) {
+        if let Some((_, rule)) = self.rule_of(url) {
             return Some(Ask {
                 site: Arc::clone(&rule.site),
                 client: Arc::clone(&rule.client),
@@ -96,13 +104,13 @@ impl Rules {
                 path,
                 session_key: session_key.or_else(|| rule.session_key.clone()),
                 anonymous: false,
-                rule: None,
+                rule: Some(Arc::clone(&rule.name)),
             });
         }
         match self.unmatched {
             UnmatchedLease::Refuse => None,
             UnmatchedLease::Anonymous => Some(Ask {
-                site: host.into(),
+                site: url.host_str().unwrap_or_default().into(),
                 client: Arc::clone(&self.nothing),
                 group: Arc::clone(&self.nothing),
                 path,
@@ -111,6 +119,12 @@ impl Rules {
                 rule: None,
             }),
         }
+    }
+
+    /// The first rule that covers `url`, and its place.
+    fn rule_of(&self, url: &Url) -> Option<(usize, &Rule)> {
+        let host = url.host_str().unwrap_or_default();
+        self.rules.iter().enumerate().find(|(_, rule)| rule.domains.iter().any(|domain| domain.covers(host, url)))
     }
 }
 
@@ -195,6 +209,7 @@ mod tests {
         let mut request = Request::get("https://shop.example/a/b?q=secret#f", &()).unwrap();
         let ask = rules.ask(&request).unwrap();
         assert_eq!((&*ask.client, &*ask.group, &*ask.path), ("web", "g", "/a/b"));
+        assert_eq!(ask.rule.as_deref(), Some("LEASES rule 1"));
         assert_eq!(ask.session_key.as_deref(), Some("all"));
         request.session_key("mine");
         assert_eq!(rules.ask(&request).unwrap().session_key.as_deref(), Some("mine"));
@@ -207,6 +222,59 @@ mod tests {
         request.lease("special", "app");
         let ask = rules.ask(&request).unwrap();
         assert_eq!((&*ask.site, &*ask.client, &*ask.group, ask.anonymous), ("special", "app", "", false));
+    }
+
+    #[test]
+    fn a_redirect_stays_on_its_lease_within_its_rule_and_scheme() {
+        let rules = [
+            rule(&["api.shop.example"], "api"),
+            rule(&["shop.example", "cdn.example", "port.example:8080"], "shop"),
+            rule(&["cdn.example", "late.example"], "late"),
+        ];
+        let rules = Rules::new(&rules, UnmatchedLease::Anonymous).unwrap();
+        for (from, to, stays) in [
+            ("https://shop.example/a", "https://shop.example/b", true),
+            ("https://shop.example/a", "https://www.shop.example:8443/b", true),
+            ("https://shop.example/a", "https://cdn.example/b", true),
+            ("https://cdn.example/a", "https://shop.example/b", true),
+            ("https://shop.example/a", "http://shop.example/a", false),
+            ("http://shop.example/a", "https://shop.example/a", false),
+            ("https://shop.example/a", "https://api.shop.example/a", false),
+            ("https://late.example/a", "https://cdn.example/a", false),
+            ("https://shop.example/a", "https://shop.example.evil.example/", false),
+            ("https://shop.example/a", "https://elsewhere.example/", false),
+            ("https://shop.example/a", "data:text/plain,x", false),
+            ("http://port.example:8080/a", "http://port.example:8080/b", true),
+            ("http://port.example:8080/a", "http://port.example/b", false),
+            ("http://port.example/a", "http://port.example:8080/b", false),
+            ("https://elsewhere.example/a", "https://elsewhere.example/b", true),
+            ("https://elsewhere.example/a", "https://www.elsewhere.example/b", false),
+            ("https://elsewhere.example/a", "https://shop.example/b", false),
+        ] {
+            let request = Request::get(from, &()).unwrap();
+            assert_eq!(rules.stays(&request, &Url::parse(to).unwrap()), stays, "{from} -> {to}");
+        }
+    }
+
+    #[test]
+    fn a_redirect_of_a_request_with_its_own_target_stays_within_its_origin() {
+        let rules = Rules::new(&[rule(&["shop.example"], "shop")], UnmatchedLease::Refuse).unwrap();
+        let mut request = Request::get("https://shop.example/a", &()).unwrap();
+        request.lease("special", "app");
+        assert!(rules.stays(&request, &Url::parse("https://shop.example/b").unwrap()));
+        assert!(!rules.stays(&request, &Url::parse("https://www.shop.example/b").unwrap()));
+        assert_eq!(rules.ask(&request).unwrap().rule, None);
+    }
+
+    #[test]
+    fn an_ask_names_the_rule_that_covers_it() {
+        let rules = [rule(&["a.example"], "a"), rule(&["b.example"], "b")];
+        let rules = Rules::new(&rules, UnmatchedLease::Anonymous).unwrap();
+        for (url, name) in
+            [("https://a.example/", Some("LEASES rule 1")), ("https://b.example/", Some("LEASES rule 2")), ("https://c.example/", None)]
+        {
+            assert_eq!(rules.ask(&Request::get(url, &()).unwrap()).unwrap().rule.as_deref(), name);
+        }
     }
 
     #[test]

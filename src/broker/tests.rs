@@ -2,13 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod away;
+mod coalescing;
+mod pauses;
+
 use tokio::time::{advance, sleep};
 
+use super::message::{Leased, Refused};
 use super::*;
 use crate::actor::{Inbox, Place, Policy, Supervised, Tap, run_local, supervise};
 use crate::engine::message::Control as EngineControl;
+use crate::engine::ticket::Tag;
 use crate::plane::embedded::Embedded;
 use crate::plane::scripted::{Act, Scripted, grant};
+use crate::plane::{Ask, Grant, Refusal, RefusalKind};
 
 struct Stage {
     engine: Tap<Fact, EngineControl>,
@@ -17,6 +24,10 @@ struct Stage {
 }
 
 fn stage(plane: Arc<dyn ControlPlane>, net: Net, bound: usize) -> Stage {
+    staged(plane, net, bound, Some(Duration::from_secs(300)))
+}
+
+fn staged(plane: Arc<dyn ControlPlane>, net: Net, bound: usize, unavailable_timeout: Option<Duration>) -> Stage {
     let engine = Tap::new("engine", 1);
     let parts = Parts {
         plane,
@@ -25,6 +36,7 @@ fn stage(plane: Arc<dyn ControlPlane>, net: Net, bound: usize) -> Stage {
         stats: Stats::new(),
         releasing: Releasing::default(),
         keeping: Keeping::default(),
+        unavailable_timeout,
         seed: 1,
     };
     let inbox = Inbox::new("broker", bound);
@@ -35,7 +47,15 @@ fn stage(plane: Arc<dyn ControlPlane>, net: Net, bound: usize) -> Stage {
 
 impl Stage {
     fn offer(&self, ticket: u64, site: &str) -> bool {
-        self.broker.inbox().link().offer(Order::Acquire { tag: tag(ticket), ask: ask(site) }).is_ok()
+        self.ask(ticket, ask(site))
+    }
+
+    fn ask(&self, ticket: u64, ask: Ask) -> bool {
+        self.broker.inbox().link().offer(Order::Acquire { tag: tag(ticket), ask }).is_ok()
+    }
+
+    fn count(&self, key: &str) -> i64 {
+        self.parts.stats.count(key)
     }
 
     fn tell(&self, control: Control) {
@@ -181,7 +201,8 @@ fn a_lease_is_renewed_until_it_is_handed_back() {
         let start = Instant::now();
         for (n, at) in [(1, 225), (2, 10), (3, 20)] {
             let lease = LeaseId(format!("l{n}").into());
-            stage.tell(Control::Renew { lease, tag: tag(n), at: start + Duration::from_secs(at) });
+            let (at, expires_at) = (start + Duration::from_secs(at), start + Duration::from_secs(300));
+            stage.tell(Control::Renew { lease, tag: tag(n), at, expires_at });
         }
         stage.tell(Control::Renewed(LeaseId("l3".into())));
         sleep(Duration::from_secs(230)).await;
@@ -207,7 +228,7 @@ fn a_lease_that_cannot_be_renewed_is_told_with_its_ticket() {
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
         for n in 1..=2 {
             let (lease, at) = (LeaseId(format!("l{n}").into()), Instant::now() + Duration::from_secs(n));
-            stage.tell(Control::Renew { lease, tag: tag(n), at });
+            stage.tell(Control::Renew { lease, tag: tag(n), at, expires_at: at + Duration::from_secs(75) });
         }
         for n in 1..=2 {
             let Fact::RenewFailed(failed) = stage.fact().await else { panic!("no failure told") };
@@ -220,6 +241,25 @@ fn a_lease_that_cannot_be_renewed_is_told_with_its_ticket() {
 }
 
 #[test]
+fn a_renewal_that_hangs_is_given_up_when_the_lease_expires() {
+    run_local(async {
+        let plane = Scripted::new();
+        let late = Instant::now() + Duration::from_secs(900);
+        plane.renewals.lock().unwrap().push_back(Act::After(Duration::from_secs(600), Ok(late)));
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
+        let start = Instant::now();
+        let (at, expires_at) = (start + Duration::from_secs(15), start + Duration::from_secs(20));
+        stage.tell(Control::Renew { lease: LeaseId("l1".into()), tag: tag(1), at, expires_at });
+        let Fact::RenewFailed(failed) = stage.fact().await else { panic!("no failure told") };
+        assert_eq!((failed.tag, start.elapsed()), (tag(1), Duration::from_secs(20)));
+        sleep(Duration::from_secs(2_000)).await;
+        assert_eq!(plane.calls(), ["renew l1"]);
+        assert!(stage.engine.take().is_none());
+        assert_eq!((stage.count("lease/renew_failed"), stage.count("lease/renewed")), (1, 0));
+    });
+}
+
+#[test]
 fn a_restarted_broker_goes_on_renewing() {
     run_local(async {
         let plane = Scripted::new();
@@ -227,7 +267,7 @@ fn a_restarted_broker_goes_on_renewing() {
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
         for n in 1..=2 {
             let (lease, at) = (LeaseId(format!("l{n}").into()), Instant::now() + Duration::from_secs(n * 10));
-            stage.tell(Control::Renew { lease, tag: tag(n), at });
+            stage.tell(Control::Renew { lease, tag: tag(n), at, expires_at: at + Duration::from_secs(75) });
         }
         sleep(Duration::from_secs(21)).await;
         assert_eq!(stage.broker.epoch().0, 2);
@@ -257,9 +297,47 @@ fn a_release_is_tried_again_a_few_times() {
 }
 
 #[test]
+fn leases_that_are_over_or_unknown_are_given_back_without_an_error() {
+    run_local(async {
+        let plane = Scripted::new();
+        plane.releases.lock().unwrap().extend([
+            Act::Now(Err(PlaneError::NoLease("a".to_owned()))),
+            Act::Now(Err(PlaneError::UnknownLease("b".to_owned()))),
+            Act::Now(Err(PlaneError::Unauthorized("c".to_owned()))),
+        ]);
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
+        for name in ["a", "b", "c"] {
+            stage.tell(Control::Release(LeaseId(name.into())));
+        }
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(plane.calls(), ["release a", "release b", "release c"], "none of them is tried again");
+        let counts = ["lease/released", "lease/unknown_to_plane", "lease/release_failed"].map(|key| stage.count(key));
+        assert_eq!(counts, [1, 1, 1]);
+    });
+}
+
+#[test]
+fn a_bounded_number_of_releases_is_under_way_at_once() {
+    run_local(async {
+        let plane = Scripted::new();
+        plane.releases.lock().unwrap().extend((0..3_000).map(|_| Act::After(millis(10), Ok(()))));
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 8);
+        for n in 0..3_000 {
+            stage.tell(Control::Release(LeaseId(format!("l{n}").into())));
+        }
+        sleep(millis(5)).await;
+        assert_eq!((plane.calls().len(), stage.parts.releasing.count()), (RELEASES_AT_ONCE, 3_000));
+        sleep(millis(10 * 3_000_u64.div_ceil(RELEASES_AT_ONCE as u64))).await;
+        assert_eq!((plane.calls().len(), stage.parts.releasing.count()), (3_000, 0));
+        assert_eq!(plane.calls()[2_999], "release l2999", "in the order they were wanted");
+        assert_eq!((stage.count("lease/released"), stage.count("lease/releasing_max")), (3_000, 3_000));
+    });
+}
+
+#[test]
 fn with_the_embedded_plane_every_lease_is_accounted_for() {
     run_local(async {
-        let plane = Arc::new(Embedded::new(None));
+        let plane = Arc::new(Embedded::anonymous());
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 512);
         for n in 0..500 {
             assert!(stage.offer(n, "shop"));

@@ -12,12 +12,14 @@ mod exit;
 mod feeds;
 mod genspider;
 mod jobs;
+mod lease;
 mod line;
 mod list;
 pub(crate) mod logging;
 mod new;
 mod options;
 mod panics;
+mod plane;
 mod progress;
 mod project;
 mod records;
@@ -97,6 +99,8 @@ pub(crate) enum Verb {
     Serve(serve::ServeArgs),
     Settings(settings::SettingsArgs),
     Deliver(deliver::DeliverArgs),
+    Lease(lease::LeaseArgs),
+    Plane(plane::PlaneArgs),
     Demo(demo::DemoArgs),
     Site(site::SiteArgs),
     New(new::NewArgs),
@@ -147,6 +151,8 @@ impl App {
             Verb::Serve(args) => serve::serve(&args)?,
             Verb::Settings(args) => settings::settings(&self, &args, to)?,
             Verb::Deliver(args) => return deliver::deliver(&args, to),
+            Verb::Lease(args) => return lease::lease(&args, to),
+            Verb::Plane(args) => plane::plane(&args, to)?,
             Verb::Demo(args) => return demo::demo(&args, to),
             Verb::Site(args) => site::site(&args)?,
             Verb::New(args) => out(to, &new::new(&args, Path::new("."))?)?,

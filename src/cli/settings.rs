@@ -1,4 +1,4 @@
-//! `settings`: every effective value and where it came from, secrets redacted.
+//! `settings`: every effective value and where it came from, secrets redacted, references to secrets as they are written.
 
 use std::io::Write;
 use std::path::Path;
@@ -52,7 +52,9 @@ fn show(app: &App, args: &SettingsArgs, directory: &Path, environment: Environme
             error.map_or_else(|| format!("unknown setting {name}"), |error| error.to_string().replace(" (-s)", "")),
         ));
     }
-    let resolved = args.settings.layers(entry.as_ref(), directory, environment).resolve().map_err(CliError::usage)?;
+    // Shown as they are written: no control plane is asked for a secret.
+    let layers = args.settings.layers(entry.as_ref(), directory, environment);
+    let resolved = layers.resolve_without_secrets().map_err(CliError::usage)?;
     match &args.get {
         Some(name) => {
             let value = resolved.origin(name).map(|origin| origin.value_text()).unwrap_or_default();
@@ -100,6 +102,17 @@ mod tests {
         assert!(row("GRACE").ends_with("default"));
         let json: serde_json::Value = serde_json::from_str(&shown("--json").unwrap()).unwrap();
         assert_eq!(json["LOG_LEVEL"]["value"], "ERROR");
+    }
+
+    #[test]
+    fn a_reference_to_a_secret_is_shown_and_not_followed() {
+        let given = "-s APCLOUDY_URL=https://a.example -s APCLOUDY_API_KEY=${secret:a/key} -s APCLOUDY_SECRET_KEY=${secret:a/sign}";
+        assert_eq!(shown(&format!("--get APCLOUDY_API_KEY {given}")).unwrap(), "${secret:a/key}\n");
+        let table = shown(given).unwrap();
+        assert!(table.lines().any(|line| line.starts_with("APCLOUDY_SECRET_KEY ") && line.contains("\"${secret:a/sign}\"")), "{table}");
+        let error = shown("-s SPINNERET_TOKEN=${secret:a/key} -s SPINNERET_URL=https://a.example").unwrap_err();
+        assert_eq!(error.code(), 64);
+        assert!(error.to_string().starts_with("setting SPINNERET_TOKEN (-s): found a reference to a secret;"), "{error}");
     }
 
     #[test]

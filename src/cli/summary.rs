@@ -6,10 +6,14 @@ use serde_json::{Map, Value};
 
 use super::exit::{self, meaning};
 use super::text::{grouped, spoken};
+use crate::plane::IdentityUse;
 use crate::run::Report;
 
 /// Reasons of failures that are listed; the rest is a number.
 const REASONS: usize = 5;
+
+/// Identities that are listed, those used most.
+const IDENTITIES: usize = 5;
 
 /// The summary, with a line feed at its end.
 pub(crate) fn summary(report: &Report) -> String {
@@ -41,6 +45,9 @@ pub(crate) fn summary(report: &Report) -> String {
         rows.add("", "no callback gave an item that was kept");
     }
     rows.add("leases", &leases(report));
+    if let Some(identities) = identities(&report.identities) {
+        rows.add("identities", &identities);
+    }
     for (uri, written) in &ended.delivery.feeds {
         rows.add("feed", &format!("{uri}: {} items", grouped(*written)));
     }
@@ -113,18 +120,50 @@ fn items(report: &Report) -> String {
 }
 
 fn leases(report: &Report) -> String {
-    match &report.plane {
-        None => "counted by the control plane only".to_owned(),
-        Some(ledger) => format!(
-            "{} taken = {} given back + {} expired + {} out; {}; {} reports",
-            grouped(ledger.acquired),
-            grouped(ledger.released),
-            grouped(ledger.expired),
-            grouped(ledger.open),
-            balance(ledger.balances()),
-            grouped(ledger.reports)
-        ),
+    let Some(ledger) = &report.plane else { return leases_by_stats(&report.ended.stats) };
+    format!(
+        "{} acquired = {} released + {} expired + {} open; {}; {} reported, {} cooled down",
+        grouped(ledger.acquired),
+        grouped(ledger.released),
+        grouped(ledger.expired),
+        grouped(ledger.open),
+        balance(ledger.balances()),
+        grouped(ledger.reports),
+        grouped(ledger.cooled)
+    )
+}
+
+/// What the crawl itself knows of the leases of a plane elsewhere.
+fn leases_by_stats(stats: &Map<String, Value>) -> String {
+    let Some(acquired) = count(stats, "lease/acquired") else { return "counted by the control plane only".to_owned() };
+    let of = |name: &str| grouped(count(stats, name).unwrap_or(0));
+    let mut text = format!(
+        "{} acquired, {} reported, {} released without a report",
+        grouped(acquired),
+        of("reporter/reports"),
+        of("lease/released")
+    );
+    for (name, what) in [
+        ("reporter/rejected", "reports refused"),
+        ("reporter/undelivered", "reports not delivered"),
+        ("lease/release_failed", "not given back"),
+        ("lease/acquire_ambiguous", "asks without an answer"),
+    ] {
+        if let Some(many) = count(stats, name).filter(|many| *many > 0) {
+            let _ = write!(text, ", {} {what}", grouped(many));
+        }
     }
+    text + "; what expired or cooled down the control plane knows"
+}
+
+/// Who was at work.
+fn identities(uses: &[IdentityUse]) -> Option<String> {
+    let first = uses.iter().take(IDENTITIES).map(|of| format!("{} {}", of.identity.name, grouped(of.leases)));
+    let mut text = format!("{} leases", first.collect::<Vec<_>>().join(", "));
+    if let Some(more) = uses.len().checked_sub(IDENTITIES).filter(|more| *more > 0) {
+        let _ = write!(text, ", and {} more identities", grouped(more as u64));
+    }
+    (!uses.is_empty()).then_some(text)
 }
 
 fn balance(holds: bool) -> &'static str {
@@ -180,8 +219,12 @@ mod tests {
     use super::*;
     use crate::collector::message::Closed;
     use crate::engine::message::Ended;
-    use crate::plane::PlaneLedger;
+    use crate::plane::{IdentityKey, PlaneLedger};
     use crate::scheduler::job::Books;
+
+    fn used(name: &str) -> IdentityUse {
+        IdentityUse { identity: IdentityKey { site: "bookshop".into(), name: name.into() }, leases: 650 }
+    }
 
     fn report() -> Report {
         Report {
@@ -202,7 +245,8 @@ mod tests {
                 tally: crate::engine::hub::Tally::default(),
                 note: None,
             },
-            plane: Some(PlaneLedger { acquired: 1_300, released: 1_300, expired: 0, open: 0, reports: 1_300, cooled: 0 }),
+            plane: Some(PlaneLedger { acquired: 1_300, released: 1_299, expired: 1, open: 0, reports: 1_310, cooled: 7 }),
+            identities: ["reader-1", "reader-2"].map(used).into(),
             place: "embedded .dragline/jobs.db".to_owned(),
             spool: None,
             job_id: "0199".to_owned(),
@@ -219,7 +263,8 @@ mod tests {
              requests   1,234 taken = 1,200 handled + 12 failed + 22 dropped + 0 set aside + 0 left; balances\n  \
              responses  1,250 received, 40 retries\n  \
              items      1,010 kept = 1,010 delivered + 0 in the spool + 0 refused; balances\n  \
-             leases     1,300 taken = 1,300 given back + 0 expired + 0 out; balances; 1,300 reports\n  \
+             leases     1,300 acquired = 1,299 released + 1 expired + 0 open; balances; 1,310 reported, 7 cooled down\n  \
+             identities reader-1 650, reader-2 650 leases\n  \
              feed       items.jsonl: 1,010 items\n  \
              job store  .dragline/jobs.db\n             \
              sqlite3 .dragline/jobs.db \"SELECT record FROM items WHERE job_id = '0199'\"\n  \
@@ -257,6 +302,27 @@ mod tests {
         bad.ended.delivery.left = 0;
         let refused = summary(&bad);
         assert!(refused.contains("dragline deliver --rejected --spool .dragline/spool/0199 sends it again"), "{refused}");
+    }
+
+    #[test]
+    fn the_leases_of_a_plane_elsewhere_are_told_as_the_crawl_counted_them() {
+        let mut remote = report();
+        remote.plane = None;
+        remote.identities.clear();
+        let counts = json!({"lease/acquired": 1_300, "lease/released": 40, "reporter/reports": 1_265, "reporter/rejected": 2});
+        remote.ended.stats = counts.as_object().unwrap().clone();
+        let text = summary(&remote);
+        let row = "leases     1,300 acquired, 1,265 reported, 40 released without a report, 2 reports refused; what expired or \
+                   cooled down the control plane knows\n";
+        assert!(text.contains(row) && !text.contains("identities"), "{text}");
+    }
+
+    #[test]
+    fn five_identities_are_enough() {
+        let names = ["a", "b", "c", "d", "e", "f", "g"];
+        let text = identities(&names.map(used)).unwrap();
+        assert_eq!(text, "a 650, b 650, c 650, d 650, e 650 leases, and 2 more identities");
+        assert_eq!(identities(&[]), None);
     }
 
     #[test]

@@ -1,200 +1,259 @@
-//! The config center: watches the settings file and hands changed live settings to the engine.
+//! The config center: follows the settings file and the items of `CONFIG_WATCH`, and hands changed live settings to the engine.
 //!
-//! A reload replaces the settings file's own layer and nothing above it. A file that cannot be read or has
-//! errors changes nothing; keys that need a restart are named in a warning.
+//! A reload replaces the file's own layer, an item what it says itself, and nothing above them. What cannot be read or has
+//! errors changes nothing and is named; keys that need a restart are named too. Decisions are in [`state`], readings in
+//! [`overlay`].
+
+mod overlay;
+mod secrets;
+mod state;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
+
 use crate::actor::{Controls, Cx, Slot, Worker};
+use crate::api::config::ConfigValue;
+use crate::api::context::Context;
+use crate::api::signal::ConfigChanged;
 use crate::api::stats::Stats;
 use crate::engine::message::Control as EngineControl;
-use crate::settings::{Layers, Settings, changes};
+use crate::plane::{ConfigFeed, Configured};
+use crate::settings::{Layers, Settings};
+use crate::spinneret::ConfigKey;
+pub(crate) use secrets::read_secrets;
+use state::{Level, Outcome, State};
+
+/// How long changes of items are gathered: of a burst only the newest versions count.
+const GATHER: Duration = Duration::from_millis(50);
 
 /// What the center works with.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    /// The layers the settings in effect came from.
+    /// The layers the settings in effect came from, secrets in place.
     pub layers: Layers,
-    /// The settings file.
-    pub path: PathBuf,
-    /// Its stamp when the layers read it.
-    pub seen: Option<Stamp>,
     /// The settings in effect.
     pub settings: Arc<Settings>,
-    /// `SETTINGS_POLL`.
-    pub poll: Duration,
+    /// The settings file, if it is followed.
+    pub file: Option<FollowedFile>,
+    /// The items of `CONFIG_WATCH`, if there are any; loaded once already.
+    pub feed: Option<Arc<dyn ConfigFeed>>,
+    /// Their names, in the order of `CONFIG_WATCH`.
+    pub items: Vec<ConfigKey>,
+    /// Gives items to the spider.
+    pub context: Context,
     /// Takes changed settings.
     pub engine: Controls<EngineControl>,
     /// Takes a changed `LOG_LEVEL`.
     pub on_change: Arc<dyn Fn(&Settings) + Send + Sync>,
+    /// The job's counters.
     pub stats: Stats,
 }
 
-/// The actor.
-pub(crate) struct ConfigCenter {
-    parts: Parts,
-    seen: Option<Stamp>,
-    /// What was warned of already, so that a broken file is named once.
-    complained: Option<String>,
+/// A settings file that is looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct FollowedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its stamp when the layers read it.
+    pub seen: Option<Stamp>,
+    /// `SETTINGS_POLL`.
+    pub poll: Duration,
 }
 
 /// What tells one state of a file from another without reading it: when it was changed, and its length.
 pub(crate) type Stamp = (SystemTime, u64);
 
-/// Its own timer.
+/// Settings and items as they are followed. All incarnations of the actor share it, so that a panic forgets nothing.
+#[derive(Clone)]
+pub(crate) struct Following {
+    parts: Parts,
+    state: Arc<Mutex<State>>,
+}
+
+impl Following {
+    /// Takes what the items say now, before anything else of the job begins: no signal tells of it.
+    pub(crate) fn begin(parts: Parts) -> Self {
+        let seen = parts.file.as_ref().and_then(|file| file.seen);
+        let state = State::new(parts.layers.clone(), parts.settings.clone(), seen, &parts.items, parts.stats.clone());
+        let following = Self { parts, state: Arc::new(Mutex::new(state)) };
+        let told = following.told();
+        let outcome = following.state().hear(told, Timestamp::now());
+        if let Some(settings) = &outcome.settings {
+            following.parts.context.replace_settings(settings.clone());
+        }
+        following.show(&outcome);
+        following
+    }
+
+    /// The settings in effect, items included.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        self.state().settings()
+    }
+
+    /// What the feed says of every item.
+    fn told(&self) -> Vec<Configured> {
+        let Some(feed) = &self.parts.feed else { return Vec::new() };
+        let state = self.state();
+        state.keys().filter_map(|key| feed.get(key)).collect()
+    }
+
+    /// Logs, and shows items and log level to those that hear no signal.
+    fn show(&self, outcome: &Outcome) {
+        for line in &outcome.lines {
+            match line.level {
+                Level::Info => tracing::info!("{}", line.text),
+                Level::Warn => tracing::warn!("{}", line.text),
+                Level::Error => tracing::error!("{}", line.text),
+            }
+        }
+        for configured in &outcome.taken {
+            self.parts.context.configs().set(ConfigValue::new(configured.clone()));
+        }
+        if let Some(settings) = &outcome.settings {
+            (self.parts.on_change)(settings);
+        }
+    }
+
+    /// Puts a change in force: values are visible before anybody is told of them.
+    fn apply(&self, outcome: Outcome) {
+        self.show(&outcome);
+        let Outcome { settings, taken, lines: _ } = outcome;
+        // An engine that is gone needs neither.
+        if let Some(settings) = settings {
+            self.parts.engine.tell(EngineControl::Settings(settings));
+        }
+        for configured in taken {
+            self.parts.stats.inc("config/changes");
+            let Configured { item, from_snapshot } = &*configured;
+            self.parts.engine.tell(EngineControl::ConfigChanged(ConfigChanged {
+                group: item.group.clone(),
+                key: item.key.clone(),
+                version: item.version,
+                from_snapshot: *from_snapshot,
+            }));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A change is put together before it is stored: a panic in between leaves what was there.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The actor.
+pub(crate) struct ConfigCenter {
+    following: Following,
+    /// Items that changed a moment ago, by their names; no more than are followed.
+    gathered: Vec<Configured>,
+}
+
+/// Its own timers.
 #[derive(Debug)]
-pub(crate) struct Look;
+pub(crate) enum Wake {
+    /// Look at the settings file.
+    Look,
+    /// Take the items that were gathered.
+    Take,
+}
 
 /// The center takes no orders.
 #[derive(Debug)]
 pub(crate) enum Never {}
 
 impl ConfigCenter {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self { seen: parts.seen, parts, complained: None }
+    pub(crate) fn new(following: Following) -> Self {
+        Self { following, gathered: Vec::new() }
     }
 
-    fn look(&mut self) {
-        let now = stamp(&self.parts.path);
-        if now.is_none() || now == self.seen {
+    fn look(&self) {
+        if let Some(file) = &self.following.parts.file {
+            let outcome = self.following.state().look(&file.path);
+            self.following.apply(outcome);
+        }
+    }
+
+    /// Keeps what was told until the burst is over.
+    fn gather(&mut self, configured: Configured, cx: &mut Cx<'_, Self>) {
+        let is_followed = self.following.state().keys().any(|key| is_of(&configured, key));
+        if !is_followed {
             return;
         }
-        self.seen = now;
-        let path = &self.parts.path;
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => {
-                return self.complain(format!("{}: cannot be read: {error}; the settings stay as they are", path.display()));
+        if self.gathered.is_empty() {
+            cx.after(GATHER, Wake::Take);
+        }
+        let same = |known: &&mut Configured| known.item.group == configured.item.group && known.item.key == configured.item.key;
+        match self.gathered.iter_mut().find(same) {
+            Some(known) => *known = configured,
+            None => self.gathered.push(configured),
+        }
+    }
+
+    fn hear(&self, told: Vec<Configured>) {
+        let outcome = self.following.state().hear(told, Timestamp::now());
+        self.following.apply(outcome);
+    }
+
+    fn wait(&self, cx: &mut Cx<'_, Self>) {
+        let Some(feed) = self.following.parts.feed.clone() else { return };
+        if self.following.state().has_feed_ended() {
+            return;
+        }
+        cx.spawn(async move { feed.changed().await }, |center, changed, cx| match changed {
+            Some(configured) => {
+                center.gather(configured, cx);
+                center.wait(cx);
             }
-        };
-        let layers = self.parts.layers.with_file(path, &text);
-        let newer = match layers.resolve() {
-            Ok(resolved) => resolved.settings,
-            Err(errors) => return self.complain(format!("{errors}\nthe settings stay as they are")),
-        };
-        self.complained = None;
-        let changed = changes(&self.parts.settings, &newer);
-        if !changed.restart.is_empty() {
-            tracing::warn!(keys = changed.restart.join(", "), "these settings changed but need a restart");
-        }
-        if changed.live.is_empty() {
-            return;
-        }
-        tracing::info!(keys = changed.live.join(", "), "settings changed");
-        self.parts.stats.inc("config/reloads");
-        let settings = Arc::new(self.parts.settings.with_live_of(&newer));
-        self.parts.settings = settings.clone();
-        self.parts.layers = layers;
-        (self.parts.on_change)(&settings);
-        // An engine that is gone needs no settings.
-        self.parts.engine.tell(EngineControl::Settings(settings));
-    }
-
-    fn complain(&mut self, text: String) {
-        self.parts.stats.inc("config/errors");
-        if self.complained.as_ref() != Some(&text) {
-            tracing::error!("{text}");
-            self.complained = Some(text);
-        }
+            None => {
+                let outcome = center.following.state().feed_ended();
+                center.following.apply(outcome);
+            }
+        });
     }
 }
 
 impl Worker for ConfigCenter {
     type Order = Never;
-    type Control = Look;
+    type Control = Wake;
 
     fn started(&mut self, cx: &mut Cx<'_, Self>) {
-        cx.after(self.parts.poll, Look);
+        // What changed since the beginning, or was told to an incarnation that is no more.
+        self.hear(self.following.told());
+        self.wait(cx);
+        if let Some(file) = &self.following.parts.file {
+            cx.after(file.poll, Wake::Look);
+        }
     }
 
     fn handle(&mut self, order: Never, _: Slot, _: &mut Cx<'_, Self>) {
         match order {}
     }
 
-    fn control(&mut self, _: Look, cx: &mut Cx<'_, Self>) {
-        self.look();
-        cx.after(self.parts.poll, Look);
+    fn control(&mut self, wake: Wake, cx: &mut Cx<'_, Self>) {
+        match wake {
+            Wake::Look => {
+                self.look();
+                if let Some(file) = &self.following.parts.file {
+                    cx.after(file.poll, Wake::Look);
+                }
+            }
+            Wake::Take => {
+                let told = std::mem::take(&mut self.gathered);
+                self.hear(told);
+            }
+        }
     }
+}
+
+fn is_of(configured: &Configured, key: &ConfigKey) -> bool {
+    configured.item.group == key.group && configured.item.key == key.key
 }
 
 pub(crate) fn stamp(path: &std::path::Path) -> Option<Stamp> {
     let meta = std::fs::metadata(path).ok()?;
     Some((meta.modified().ok()?, meta.len()))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-    use std::sync::Mutex;
-
-    use super::*;
-    use crate::actor::{Inbox, Place, Policy, Tap, run_local, supervise};
-
-    struct Watched {
-        dir: tempfile::TempDir,
-        engine: Tap<(), EngineControl>,
-        told: Arc<Mutex<usize>>,
-        stats: Stats,
-    }
-
-    fn watch(text: &str, overrides: &str) -> Watched {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("dragline.toml");
-        std::fs::write(&path, text).unwrap();
-        let layers = Layers::new().file(&path).set(overrides);
-        let settings = Arc::new(layers.resolve().unwrap().settings);
-        let engine: Tap<(), EngineControl> = Tap::new("engine", 4);
-        let told = Arc::new(Mutex::new(0));
-        let counter = told.clone();
-        let stats = Stats::new();
-        let parts = Parts {
-            layers,
-            seen: stamp(&path),
-            path,
-            settings,
-            poll: Duration::from_secs(1),
-            engine: engine.controls(),
-            on_change: Arc::new(move |_| *counter.lock().unwrap() += 1),
-            stats: stats.clone(),
-        };
-        let inbox = Inbox::new("config", 1);
-        supervise(Place::Here, &inbox, Policy::default(), move |_| ConfigCenter::new(parts.clone()), |_| {});
-        Watched { dir, engine, told, stats }
-    }
-
-    async fn rewrite(watched: &Watched, text: &str) -> Option<Arc<Settings>> {
-        std::fs::write(watched.dir.path().join("dragline.toml"), text).unwrap();
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        match watched.engine.take_control() {
-            Some(EngineControl::Settings(settings)) => Some(settings),
-            None => None,
-            Some(other) => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_changed_file_changes_live_settings_and_nothing_above_its_layer() {
-        run_local(async {
-            let watched = watch("CONCURRENT_REQUESTS = 4\nDOWNLOAD_DELAY = 1\n", "DOWNLOAD_DELAY=3");
-            tokio::time::sleep(Duration::from_secs(5)).await;
-            assert!(watched.engine.take_control().is_none());
-            let settings = rewrite(&watched, "CONCURRENT_REQUESTS = 40\nDOWNLOAD_DELAY = 2\nRETRY_TIMES = 9\n").await.unwrap();
-            assert_eq!(settings.concurrent_requests, 40);
-            assert_eq!(settings.download_delay, Duration::from_secs(3), "the command line stays above the file");
-            assert_eq!(settings.retry_times, Settings::default().retry_times, "not a live key");
-            assert_eq!(*watched.told.lock().unwrap(), 1);
-        });
-    }
-
-    #[test]
-    fn a_broken_file_changes_nothing_and_the_next_good_one_does() {
-        run_local(async {
-            let watched = watch("CONCURRENT_REQUESTS = 4\n", "LOG_LEVEL=INFO");
-            assert!(rewrite(&watched, "CONCURRENT_REQUESTS = \"many\"\n").await.is_none());
-            assert_eq!(watched.stats.count("config/errors"), 1);
-            assert_eq!(rewrite(&watched, "CONCURRENT_REQUESTS = 12345\n").await.unwrap().concurrent_requests, 12345);
-        });
-    }
 }

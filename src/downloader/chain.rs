@@ -10,15 +10,18 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{COOKIE, RETRY_AFTER};
+use http::header::{COOKIE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::authorize::Authorize;
-use super::config::DownloaderConfig;
+use super::config::{DownloaderConfig, Live};
+use super::markers::Look;
 use super::message::{Attempt, Verdict};
-use super::middleware::cookies::{self, Jars, Leg};
+use super::middleware::cookies::{self, Leg};
+use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};
+use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
 use super::progress::{Progress, Tally};
@@ -28,6 +31,7 @@ use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, O
 use crate::api::stats::Stats;
 use crate::plane::Grant;
 use crate::scheduler::job::{Job, JobKind};
+use crate::settings::Settings;
 use crate::web::retry_after::retry_after;
 
 /// Where redirects are decided among the numbers of middlewares.
@@ -39,6 +43,8 @@ const RETRY_AT: i32 = 550;
 /// The steps of a crawl, shared by all its attempts.
 pub(crate) struct Chain {
     config: DownloaderConfig,
+    /// What of the settings may change: read here and not in `config`.
+    live: Live,
     transport: Arc<dyn Transport>,
     stats: Stats,
     jars: Jars,
@@ -77,7 +83,7 @@ impl Chain {
         let ChainParts { config, transport, stats, mut middlewares, authorizer, seed } = parts;
         middlewares.sort_by_key(Installed::order);
         let jars = Jars::new(&stats);
-        Self { config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
+        Self { live: Live::new(&config), config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
     }
 
     /// Makes one attempt. `sent` is called at the instant of sending, if it comes to that.
@@ -94,7 +100,7 @@ impl Chain {
             Ok(Prepared::Send(outgoing)) => *outgoing,
             Ok(Prepared::Answer(reply)) => {
                 tally.take(reply.body.len()).await;
-                return self.answered(job, grant, &tally, *reply, Duration::ZERO, 0).await;
+                return self.answered(job, grant, &tally, *reply, Duration::ZERO, vec![]).await;
             }
             Err(fault) => {
                 counters::exception(&self.stats, &fault);
@@ -107,20 +113,29 @@ impl Chain {
         match self.transport.exchange(outgoing, &tally).await {
             Ok(reply) => {
                 let latency = sent_at.elapsed();
-                let bytes = counters::head_bytes(&reply).saturating_add(reply.wire_bytes);
-                counters::response(&self.stats, &reply, bytes);
+                counters::response(&self.stats, &reply, counters::head_bytes(&reply).saturating_add(reply.wire_bytes));
                 if self.config.cookies {
-                    self.jars.store(&grant.identity, job.url(), &reply.headers);
+                    self.jars.store(grant, job.url(), &reply.headers);
                 }
                 self.warn_of_size(job, &reply);
-                self.answered(job, grant, &tally, reply, latency, bytes).await
+                // As the site sent it: hooks may change it.
+                let markers = self.config.markers.of(job.url(), &Look::at(&reply));
+                self.answered(job, grant, &tally, reply, latency, markers).await
             }
             Err(fault) => {
-                let attempt = progress.attempt(fault.clone());
+                let mut attempt = progress.attempt(fault.clone());
+                if let Some(status) = attempt.status {
+                    attempt.markers = self.config.markers.of(job.url(), &Look::at_status(status));
+                }
                 counters::exception(&self.stats, &fault);
                 (self.failed(job, grant, fault).await, attempt)
             }
         }
+    }
+
+    /// Takes changed settings for what is decided from now on.
+    pub(crate) fn live(&self, settings: &Settings) {
+        self.live.replace(settings);
     }
 
     /// Drops what is due to go: idle clients, jars over the bound.
@@ -154,8 +169,9 @@ impl Chain {
         // Connections belong to the lease, credentials to the host: no hook changes either.
         outgoing.identity.clone_from(&grant.identity);
         outgoing.proxy.clone_from(&grant.proxy);
-        if outgoing.url.host() != job.url().host() {
-            let message = "a hook changed the host of the request; make a request of its own for another host";
+        outgoing.headers.remove(PROXY_AUTHORIZATION);
+        if outgoing.url.origin() != job.url().origin() {
+            let message = "a hook changed scheme, host or port of the request; make a request of its own for another place";
             return Err(Fault::new(FailureKind::Middleware, message));
         }
         Ok(Prepared::Send(outgoing))
@@ -164,16 +180,17 @@ impl Chain {
     fn merged(&self, job: &Job, grant: &Grant) -> Outgoing {
         let (request, credential) = (&job.request, &*grant.credential);
         let mut headers = merge::headers(&self.config.base_headers, &credential.headers, request.headers());
-        let jar = if self.config.cookies { self.jars.header(&grant.identity, job.url()) } else { None };
+        let jar = if self.config.cookies { self.jars.header(grant, job.url()) } else { None };
         let leg = if job.hops == 0 { Leg::First } else { Leg::Redirected };
-        if let Some(value) = cookies::merge(request, jar, credential, leg) {
+        if let Some(value) = cookies::merge(request, jar, credential, &self.config.base_headers, leg) {
             headers.insert(COOKIE, value);
         }
         let mut url = job.url().clone();
         merge::query(&mut url, credential);
+        let live = self.live.now();
         let total = match job.kind {
-            JobKind::Page => request.timeout_value().unwrap_or(self.config.limits.total),
-            JobKind::Robots => self.config.robots_timeout,
+            JobKind::Page => request.timeout_value().unwrap_or(live.total),
+            JobKind::Robots => live.robots_timeout,
         };
         Outgoing {
             method: request.method().clone(),
@@ -182,7 +199,7 @@ impl Chain {
             body: request.body_shared(),
             proxy: grant.proxy.clone(),
             identity: grant.identity.clone(),
-            limits: Limits { total, ..self.config.limits },
+            limits: Limits { total, idle: live.idle, ..self.config.limits },
         }
     }
 
@@ -194,14 +211,27 @@ impl Chain {
         tally: &Tally<'_>,
         reply: Reply,
         latency: Duration,
-        bytes: u64,
+        markers: Vec<String>,
     ) -> (Verdict, Attempt) {
         let asked = asked_wait(&reply);
         let status = reply.status.as_u16();
-        let verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
-        let sent_at = (bytes > 0).then(|| tally.progress.send());
-        let charged = tally.progress.charged();
-        (verdict, Attempt { sent_at, latency, bytes, charged, retry_after: asked, ..Attempt::answered(status) })
+        let sent_at = tally.progress.sent_at();
+        let bytes = sent_at.map_or(0, |_| reply.body.len() as u64);
+        let mut verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
+        if let Verdict::Deliver(reply) | Verdict::Fail(_, Some(reply)) = &mut verdict {
+            granted::clear_headers(&mut reply.headers, job.url(), &grant.credential);
+        }
+        let attempt = Attempt {
+            sent_at,
+            latency,
+            bytes,
+            charged: tally.progress.charged(),
+            retry_after: asked,
+            markers,
+            lease: Some(tally.progress.lease()),
+            ..Attempt::answered(status)
+        };
+        (verdict, attempt)
     }
 
     async fn judge(
@@ -230,8 +260,8 @@ impl Chain {
         if let Some(end) = self.respond(&mut hooks, RETRY_AT, job, grant, tally, &mut reply).await {
             return end.with(reply);
         }
-        if self.config.retry.codes.contains(&reply.status.as_u16()) {
-            match retry::allowance(&self.config.retry, job) {
+        if self.live.now().retry.codes.contains(&reply.status.as_u16()) {
+            match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::reason_of(reply.status).into_owned(), asked, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),
                 Allowance::Off => {}
@@ -266,7 +296,7 @@ impl Chain {
             match decided {
                 Ok(AfterResponse::Continue) => {}
                 Ok(AfterResponse::Retry { reason, after }) => {
-                    return Some(match retry::allowance(&self.config.retry, job) {
+                    return Some(match retry::allowance(&self.live.now().retry, job) {
                         Allowance::Left => End::Verdict(self.retry(job, reason, None, after)),
                         Allowance::UsedUp => {
                             counters::retries_used_up(&self.stats);
@@ -289,7 +319,7 @@ impl Chain {
             return verdict;
         }
         if retry::is_retryable(&fault) {
-            match retry::allowance(&self.config.retry, job) {
+            match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::class_path(fault.kind).into_owned(), None, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),
                 Allowance::Off => {}
@@ -306,7 +336,7 @@ impl Chain {
             match fenced(middleware.name(), "on_fault", run).await {
                 Ok(OnFault::Continue) => {}
                 Ok(OnFault::Retry { reason, after }) => {
-                    match retry::allowance(&self.config.retry, job) {
+                    match retry::allowance(&self.live.now().retry, job) {
                         Allowance::Left => return Some(self.retry(job, reason, None, after)),
                         Allowance::UsedUp => counters::retries_used_up(&self.stats),
                         Allowance::Off => {}
@@ -321,7 +351,7 @@ impl Chain {
 
     fn retry(&self, job: &Job, reason: String, asked: Option<Duration>, fixed: Option<Duration>) -> Verdict {
         counters::retry(&self.stats, &reason);
-        let after = fixed.unwrap_or_else(|| retry::wait(&self.config.retry, job.attempts, asked, &self.jitter));
+        let after = fixed.unwrap_or_else(|| retry::wait(&self.live.now().retry, job.attempts, asked, &self.jitter));
         Verdict::Retry { reason, after }
     }
 

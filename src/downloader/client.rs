@@ -1,14 +1,15 @@
 //! HTTP clients: one per proxy and identity, so that neither ever shares a connection with another.
 //!
 //! A client costs some KiB and 20 µs, all are made from one TLS configuration; the number is bounded and
-//! what is unused goes. TLS sessions are not shared either: a resumed one would link two identities.
+//! what is unused goes. TLS sessions are not shared either: a resumed one would link two identities. The certificate of
+//! an `https://` proxy is verified as a target's is, and not at all with `DOWNLOAD_VERIFY_CERTIFICATES` off.
 
 use std::fmt;
 use std::sync::Arc;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
-use reqwest::{Client, Proxy, redirect, retry};
+use reqwest::{Client, redirect, retry};
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -16,6 +17,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::config::ClientConfig;
+use super::proxy::connector;
 use crate::plane::{IdentityKey, ProxyUrl};
 use crate::roots::{client_config, roots};
 
@@ -112,24 +114,13 @@ impl fmt::Debug for Clients {
     }
 }
 
-/// A SOCKS proxy resolves the names: asking this machine's resolver would tell it, and may find another address.
-fn connector(proxy: &ProxyUrl) -> Result<Proxy, ClientError> {
-    let given = proxy.expose();
-    let url = match given.split_once("://") {
-        Some(("socks5", rest)) => format!("socks5h://{rest}"),
-        Some(("socks4", rest)) => format!("socks4a://{rest}"),
-        Some(("http" | "https" | "socks5h" | "socks4a", _)) => given.to_owned(),
-        _ => return Err(ClientError::Proxy),
-    };
-    Proxy::all(url).map_err(|_| ClientError::Proxy)
-}
-
 fn tls_config(verify: bool) -> Result<rustls::ClientConfig, ClientError> {
     let roots = roots([]).map_err(|error| ClientError::Tls(error.to_string()))?;
     let mut config = client_config(roots, &["h2", "http/1.1"]).map_err(|error| ClientError::Tls(error.to_string()))?;
     if !verify {
         tracing::warn!(
-            "DOWNLOAD_VERIFY_CERTIFICATES is off: anyone on the way can read and change every page, cookies and credentials included"
+            "DOWNLOAD_VERIFY_CERTIFICATES is off: anyone on the way can read and change every page, cookies and credentials \
+             included; certificates of proxies are not verified either"
         );
         let provider = Arc::clone(config.crypto_provider());
         config.dangerous().set_certificate_verifier(Arc::new(AcceptAny(provider)));
@@ -226,13 +217,6 @@ mod tests {
             let error = clients(1).get(key("a", Some(url))).unwrap_err();
             assert_eq!(error, ClientError::Proxy, "{url}");
             assert!(!format!("{error} {error:?}").contains("canary"));
-        }
-    }
-
-    #[test]
-    fn names_are_resolved_at_the_proxy() {
-        for url in ["socks5://127.0.0.1:1080", "socks5h://127.0.0.1:1080"] {
-            assert!(format!("{:?}", connector(&ProxyUrl(url.into())).unwrap()).contains("socks5h"));
         }
     }
 }

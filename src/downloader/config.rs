@@ -1,12 +1,15 @@
 //! What the downloader reads from the settings, in the form it uses on every request.
 //!
-//! Headers are parsed once here; a value that HTTP does not allow was refused by the settings already.
+//! Headers are parsed once here; a value that HTTP does not allow was refused by the settings already. What may change
+//! while a crawl runs is in [`Live`].
 
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::markers::Markers;
 use super::transport::Limits;
 use crate::settings::Settings;
 
@@ -32,6 +35,8 @@ pub struct DownloaderConfig {
     pub redirect: RedirectRules,
     /// Which statuses reach callbacks.
     pub statuses: StatusRules,
+    /// What is marked on reports (`MARKERS`).
+    pub markers: Arc<Markers>,
     /// Clients and connections.
     pub client: ClientConfig,
 }
@@ -51,6 +56,51 @@ pub struct RetryRules {
     pub backoff_max: Duration,
     /// Longest `Retry-After` that is honoured.
     pub retry_after_max: Duration,
+}
+
+/// What of it may change while a crawl runs, as it is for what is decided now.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LiveConfig {
+    /// `RETRY_*`.
+    pub(crate) retry: RetryRules,
+    /// `DOWNLOAD_TIMEOUT`.
+    pub(crate) total: Duration,
+    /// `DOWNLOAD_IDLE_TIMEOUT`.
+    pub(crate) idle: Duration,
+    /// `ROBOTSTXT_TIMEOUT`.
+    pub(crate) robots_timeout: Duration,
+}
+
+/// The place of the [`LiveConfig`] in force. Its lock is held for a copy of a pointer, never over an await.
+#[derive(Debug)]
+pub(crate) struct Live(RwLock<Arc<LiveConfig>>);
+
+impl Live {
+    pub(crate) fn new(config: &DownloaderConfig) -> Self {
+        Self(RwLock::new(Arc::new(LiveConfig::of(config))))
+    }
+
+    /// What is in force now.
+    pub(crate) fn now(&self) -> Arc<LiveConfig> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Puts what the settings say in force.
+    pub(crate) fn replace(&self, settings: &Settings) {
+        let newer = Arc::new(LiveConfig::of(&DownloaderConfig::from_settings(settings)));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = newer;
+    }
+}
+
+impl LiveConfig {
+    fn of(config: &DownloaderConfig) -> Self {
+        Self {
+            retry: config.retry.clone(),
+            total: config.limits.total,
+            idle: config.limits.idle,
+            robots_timeout: config.robots_timeout,
+        }
+    }
 }
 
 /// When redirects are followed.
@@ -85,7 +135,8 @@ pub struct ClientConfig {
 }
 
 impl DownloaderConfig {
-    /// Reads the settings.
+    /// Reads the settings. Whoever starts a job has had its markers compiled by [`Markers::compile`] and refused what
+    /// cannot be; a rule that is bad all the same is an error in the log and marks nothing.
     #[must_use]
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
@@ -110,6 +161,7 @@ impl DownloaderConfig {
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
             statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
+            markers: Arc::new(Markers::of_good(&settings.markers)),
             client: ClientConfig {
                 connect_timeout: settings.download_connect_timeout,
                 verify_certificates: settings.download_verify_certificates,
@@ -152,6 +204,24 @@ mod tests {
         assert_eq!(config.base_headers["accept-language"], "en");
         assert_eq!(config.limits.max_bytes, 64 << 20);
         assert_eq!(config.retry.times, 2);
+    }
+
+    #[test]
+    fn retries_and_time_limits_follow_the_settings_and_nothing_else_does() {
+        let live = Live::new(&DownloaderConfig::from_settings(&Settings::default()));
+        let before = live.now();
+        let settings = Settings {
+            retry_times: 9,
+            retry_http_codes: vec![418],
+            download_timeout: Duration::from_secs(7),
+            robotstxt_timeout: Duration::from_secs(3),
+            ..Settings::default()
+        };
+        live.replace(&settings);
+        let now = live.now();
+        assert_eq!((now.retry.times, now.retry.codes.as_slice()), (9, [418].as_slice()));
+        assert_eq!((now.total.as_secs(), now.robots_timeout.as_secs(), now.idle), (7, 3, before.idle));
+        assert_eq!(before.retry.times, 2, "what an attempt holds stays as it was");
     }
 
     #[test]

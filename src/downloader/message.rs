@@ -12,6 +12,7 @@ use crate::api::lease::LeaseView;
 use crate::engine::ticket::Tag;
 use crate::plane::Grant;
 use crate::scheduler::job::Job;
+use crate::settings::Settings;
 
 /// Orders of the engine.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub enum Control {
     Cancel(Tag),
     /// End every attempt.
     CancelAll,
+    /// Retries and time limits of attempts from now on.
+    Settings(Arc<Settings>),
     /// Own timer: idle clients.
     Tick,
 }
@@ -65,15 +68,15 @@ pub struct Fetched {
 /// The attempt as it was on the wire, for report and record. The default is one that never went out.
 #[derive(Debug, Clone, Default)]
 pub struct Attempt {
-    /// The status, when there was a response.
+    /// The status, when there was a response; one whose body was too large has both status and fault.
     pub status: Option<u16>,
-    /// The fault, when there was none.
+    /// The fault, when there was no usable response.
     pub fault: Option<Fault>,
     /// When it was sent.
     pub sent_at: Option<Instant>,
-    /// From send to last byte.
+    /// From send to the end of the body.
     pub latency: Duration,
-    /// Header and body bytes received.
+    /// Length of the decoded body; of one that was too large what it announced, 0 if it announced nothing.
     pub bytes: u64,
     /// Decoded body bytes, as charged to the window.
     pub charged: usize,

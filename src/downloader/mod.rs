@@ -7,9 +7,11 @@ pub(crate) mod chain;
 mod client;
 pub mod config;
 pub(crate) mod decode;
+pub mod markers;
 pub mod message;
 pub(crate) mod middleware;
 pub(crate) mod progress;
+mod proxy;
 pub mod reqwest_transport;
 pub(crate) mod running;
 pub mod transport;
@@ -20,6 +22,7 @@ use std::time::Duration;
 
 pub use client::ClientError;
 pub use config::DownloaderConfig;
+pub use markers::{MarkerError, Markers};
 pub use reqwest_transport::ReqwestTransport;
 
 use crate::actor::{Cx, Slot, Worker};
@@ -58,6 +61,7 @@ impl Worker for Downloader {
         match control {
             Control::Cancel(tag) => self.downloads.cancel(tag),
             Control::CancelAll => self.downloads.cancel_all(cx.queued()),
+            Control::Settings(settings) => self.downloads.live(&settings),
             Control::Tick => {
                 self.downloads.tidy();
                 cx.after(TIDY_EVERY, Control::Tick);
@@ -66,5 +70,7 @@ impl Worker for Downloader {
     }
 }
 
+#[cfg(test)]
+mod site;
 #[cfg(test)]
 mod tests;

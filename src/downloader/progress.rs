@@ -6,21 +6,48 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use http::StatusCode;
 use tokio::time::Instant;
 
 use super::message::Attempt;
 use super::transport::Meter;
-use crate::api::failure::Fault;
+use crate::api::failure::{FailureKind, Fault};
+use crate::api::lease::LeaseView;
+use crate::plane::Grant;
 
 /// One attempt so far; shared by its task and the table of running downloads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Progress {
+    lease: LeaseView,
     sent_at: OnceLock<Instant>,
+    /// Status of an answer under way, and the length of body it announced.
+    head: OnceLock<(StatusCode, Option<u64>)>,
     charged: AtomicUsize,
     cancelled: AtomicBool,
 }
 
 impl Progress {
+    /// Nothing has happened yet under this lease.
+    pub(crate) fn under(grant: &Grant) -> Self {
+        Self {
+            lease: LeaseView::of(grant),
+            sent_at: OnceLock::new(),
+            head: OnceLock::new(),
+            charged: AtomicUsize::new(0),
+            cancelled: AtomicBool::new(false),
+        }
+    }
+
+    /// What can be known of the lease.
+    pub(crate) fn lease(&self) -> LeaseView {
+        self.lease.clone()
+    }
+
+    /// When it was sent, if it was.
+    pub(crate) fn sent_at(&self) -> Option<Instant> {
+        self.sent_at.get().copied()
+    }
+
     /// Notes the instant of sending, and gives it back.
     pub(crate) fn send(&self) -> Instant {
         *self.sent_at.get_or_init(Instant::now)
@@ -40,13 +67,17 @@ impl Progress {
         self.charged.load(Ordering::Relaxed)
     }
 
-    /// The attempt as it is now, without an answer.
+    /// The attempt as it is now, without an answer. One that we hung up on was answered all the same.
     pub(crate) fn attempt(&self, fault: Fault) -> Attempt {
-        let sent_at = self.sent_at.get().copied();
+        let sent_at = self.sent_at();
+        let head = self.head.get().filter(|_| fault.kind == FailureKind::TooLarge);
         Attempt {
+            status: head.map(|(status, _)| status.as_u16()),
             sent_at,
             latency: sent_at.map_or(Duration::ZERO, |at| at.elapsed()),
+            bytes: head.and_then(|(_, announced)| *announced).unwrap_or(0),
             charged: self.charged(),
+            lease: Some(self.lease()),
             ..Attempt::failed(fault)
         }
     }
@@ -83,5 +114,9 @@ impl Meter for Tally<'_> {
             self.count(bytes);
         }
         charged
+    }
+
+    fn answered(&self, status: StatusCode, announced: Option<u64>) {
+        let _ = self.progress.head.set((status, announced));
     }
 }

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
@@ -16,6 +16,7 @@ use url::Url;
 use super::client::{ClientError, ClientKey, Clients};
 use super::config::ClientConfig;
 use super::decode::{Decoder, End, Note};
+use super::proxy::speaks_http;
 use super::transport::{BodyFlags, Limits, Meter, Outgoing, Reply, Transport};
 use super::wire_fault::{BodyEnd, Late, Target, unsupported};
 use crate::api::failure::{FailureKind, Fault};
@@ -50,17 +51,19 @@ impl ReqwestTransport {
             return Err(unsupported(url.scheme()));
         }
         let is_proxied = proxy.is_some();
-        // A tunnel's 407 is an error of its own, and SOCKS has none: only a plain HTTP proxy can answer itself.
-        let may_proxy_answer = url.scheme() == "http" && proxy.as_ref().is_some_and(|proxy| proxy.expose().starts_with("http"));
+        // A tunnel's 407 is an error of its own, and SOCKS has none: only an HTTP proxy without tunnel can answer itself.
+        let is_to_proxy = url.scheme() == "http" && proxy.as_ref().is_some_and(speaks_http);
         let client = self.clients.get(ClientKey { proxy, identity }).map_err(|error| {
             let kind = if error == ClientError::Proxy { FailureKind::Proxy } else { FailureKind::Internal };
             Fault::new(kind, error.to_string())
         })?;
+        // The proxy's own credential is added by its client; any other would reach the target.
+        headers.remove(PROXY_AUTHORIZATION);
         move_user(&mut url, &mut headers);
         if url.fragment().is_some() {
             url.set_fragment(None);
         }
-        let target = Target { method: method.clone(), url: url.clone(), is_proxied };
+        let target = Target { method: method.clone(), url: url.clone(), is_proxied, is_to_proxy };
         let mut request = reqwest::Request::new(method, url);
         *request.headers_mut() = headers;
         if !body.is_empty() {
@@ -69,8 +72,8 @@ impl ReqwestTransport {
         let mut clock = Clock::new(&limits);
         let response = clock.within(client.execute(request)).await.map_err(|late| target.late(late))?;
         let response = response.map_err(|error| target.before_head(&error))?;
-        if may_proxy_answer && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            return Err(target.proxy_auth());
+        if is_to_proxy && response.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            return Err(target.proxy_auth("407"));
         }
         read(response, &target, &limits, &mut clock, meter).await
     }
@@ -96,6 +99,7 @@ async fn read(
 ) -> Result<Reply, Fault> {
     let (status, version) = (response.status(), response.version());
     let announced = response.content_length();
+    meter.answered(status, announced);
     let headers = std::mem::take(response.headers_mut());
     if let Some(bytes) = announced
         && bytes > limits.max_bytes as u64

@@ -18,6 +18,7 @@ use crate::actor::{Facts, Slot};
 use crate::api::failure::{FailureKind, Fault};
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
+use crate::settings::Settings;
 
 /// Cancels remembered for orders that are still queued behind them.
 const EARLY_CANCELS: usize = 1024;
@@ -55,7 +56,7 @@ impl Downloads {
     pub(crate) fn start(self: &Arc<Self>, order: Order, slot: Slot) {
         let Order::Fetch { tag, job, grant, wants_sent, meter } = order;
         let (abort, registration) = AbortHandle::new_pair();
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::under(&grant));
         let answer =
             Answer { downloads: Arc::clone(self), tag, progress: Arc::clone(&progress), slot: Some(slot), is_given: false };
         if self.is_cancelled_early(tag) {
@@ -111,6 +112,11 @@ impl Downloads {
     /// Drops what has been idle for too long.
     pub(crate) fn tidy(&self) {
         self.chain.tidy();
+    }
+
+    /// Takes changed settings for what is decided from now on.
+    pub(crate) fn live(&self, settings: &Settings) {
+        self.chain.live(settings);
     }
 
     fn is_cancelled_early(&self, tag: Tag) -> bool {

@@ -29,6 +29,11 @@ pub trait Meter: Send + Sync + std::fmt::Debug {
 
     /// Charges `bytes` if there is room now; false: use [`Meter::charge`].
     fn try_charge(&self, bytes: usize) -> bool;
+
+    /// Hears that the head of an answer came, and the length of body it announces.
+    fn answered(&self, status: StatusCode, announced: Option<u64>) {
+        let _ = (status, announced);
+    }
 }
 
 /// A request as it goes out, everything merged.
@@ -38,7 +43,7 @@ pub struct Outgoing {
     pub method: Method,
     /// The URL; the fragment is not sent.
     pub url: Url,
-    /// All headers but `Host`, `Content-Length` and `Connection`, which the client sets.
+    /// All headers but `Host`, `Content-Length`, `Connection` and `Proxy-Authorization`, which the client sets.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,

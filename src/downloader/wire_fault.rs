@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) is_proxied: bool,
+    /// The request is the proxy's to answer, not that of a target behind a tunnel: connection and TLS are the proxy's.
+    pub(crate) is_to_proxy: bool,
 }
 
 /// How the reading of a body ended when it did not end well.
@@ -84,9 +86,9 @@ impl Target {
         }
     }
 
-    /// The fault of a proxy that answers 407 itself.
-    pub(crate) fn proxy_auth(&self) -> Fault {
-        Fault::new(FailureKind::Proxy, "the proxy does not accept the user or password of the lease (407)")
+    /// The fault of a proxy that does not take the credential in its URL; `how` it says so.
+    pub(crate) fn proxy_auth(&self, how: &str) -> Fault {
+        Fault::new(FailureKind::ProxyAuth, format!("the proxy does not accept the user or password of the lease ({how})"))
     }
 
     /// What an error before the head of the answer means.
@@ -94,7 +96,15 @@ impl Target {
         let said = Said::of(error);
         if let Some(text) = &said.tunnel {
             return match text.as_str() {
-                "proxy authorization required" => self.proxy_auth(),
+                "proxy authorization required" => self.proxy_auth("407"),
+                // What a SOCKS proxy says of methods and words of authentication.
+                "credentials not accepted"
+                | "server does not support user/pass authentication"
+                | "server implements authentication incorrectly" => self.proxy_auth("SOCKS"),
+                text if said.tls.is_some() => {
+                    let why = said.tls.map_or_else(String::new, ToString::to_string);
+                    Fault::new(FailureKind::Proxy, format!("{text}: TLS to the proxy failed: {why}"))
+                }
                 text => Fault::new(FailureKind::Proxy, format!("the proxy opened no tunnel to {}: {text}", self.host())),
             };
         }
@@ -104,7 +114,13 @@ impl Target {
         if error.is_builder() {
             return Fault::new(FailureKind::Internal, format!("a request for {} cannot be written as HTTP", self.shown()));
         }
-        fault(&said)
+        match fault(&said) {
+            // A proxy that takes requests itself answers for its targets, or it has failed itself.
+            lost if self.is_to_proxy && lost.kind == FailureKind::Lost => {
+                Fault::new(FailureKind::Proxy, "the connection to the proxy was lost before an answer")
+            }
+            other => other,
+        }
     }
 
     /// What an error in the body means.
@@ -128,7 +144,11 @@ impl Target {
             let message = format!("no connection to {whom} within DOWNLOAD_CONNECT_TIMEOUT");
             return Fault::new(FailureKind::ConnectTimeout, message);
         }
-        if said.tls.is_some() || said.is_tls_eof {
+        if let (Some(error), true) = (said.tls, self.is_to_proxy) {
+            return Fault::new(FailureKind::Proxy, format!("TLS to the proxy failed: {error}"));
+        }
+        // Within a tunnel TLS is that of the target, but an end of the connection is more likely the tunnel's.
+        if said.tls.is_some() || (said.is_tls_eof && !self.is_proxied) {
             return fault(said);
         }
         if self.is_proxied {

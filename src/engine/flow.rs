@@ -89,6 +89,7 @@ impl Hub {
                 lease: grant.lease.clone(),
                 tag,
                 at: renew_at,
+                expires_at: grant.expires_at,
             }));
         }
         let meter: Arc<dyn Meter> = share;

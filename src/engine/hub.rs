@@ -25,6 +25,7 @@ use super::shutdown::Phase;
 use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
+use crate::api::signal::{ConfigChanged, Lifecycle};
 use crate::api::stats::Stats;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
@@ -37,7 +38,7 @@ pub(crate) type AskFor = Box<dyn Fn(&Job) -> Option<Ask> + Send>;
 /// Whether a redirect of a request to this URL may go on under the same lease.
 pub(crate) type StaysFor = Box<dyn Fn(&Job, &url::Url) -> bool + Send>;
 
-/// The hub's settings; the first three can change while it runs.
+/// The hub's settings; what `live` takes from newer ones can change while it runs.
 pub(crate) struct HubConfig {
     /// `CONCURRENT_REQUESTS`.
     pub concurrent: usize,
@@ -94,6 +95,18 @@ pub(crate) struct CloseAfter {
     pub items: u64,
     pub pages: u64,
     pub errors: u64,
+}
+
+impl CloseAfter {
+    /// `CLOSESPIDER_*`.
+    pub(crate) fn of(settings: &crate::settings::Settings) -> Self {
+        Self {
+            timeout: settings.closespider_timeout,
+            items: settings.closespider_itemcount,
+            pages: settings.closespider_pagecount,
+            errors: settings.closespider_errorcount,
+        }
+    }
 }
 
 /// Counts of the whole job.
@@ -275,7 +288,6 @@ impl Hub {
 
     /// Begins the job: signal, then `start`.
     pub(crate) fn begin(&mut self, now: Instant) {
-        use crate::api::signal::Lifecycle;
         use crate::parser::message::Order;
         tracing::info!(target: "dragline::engine", "Spider opened");
         self.acts.push(Act::Parser(Some(0), Order::Signal(Lifecycle::Opened)));
@@ -309,6 +321,7 @@ impl Hub {
             Control::Stop(reason) => self.stop(reason, now),
             Control::Kill => self.kill(now),
             Control::Settings(settings) => self.live(&settings),
+            Control::ConfigChanged(change) => self.config_changed(change),
             Control::StepOver(step) => self.step_over(step, now),
             Control::Tick => self.tick(now),
             // The engine's own affairs: links and restarts.
@@ -453,9 +466,19 @@ impl Hub {
         }
     }
 
+    /// One parser tells spider and extensions, as of the job's other events; none after they have heard of the end.
+    fn config_changed(&mut self, change: ConfigChanged) {
+        if self.phase.commits() {
+            self.acts.push(Act::Parser(Some(0), crate::parser::message::Order::Signal(Lifecycle::ConfigChanged(change))));
+        }
+    }
+
     fn live(&mut self, settings: &Arc<crate::settings::Settings>) {
         self.config.concurrent = settings.concurrent_requests;
         self.config.window_requests = settings.window_limit();
+        self.config.close_after = CloseAfter::of(settings);
+        self.config.lease_give_up = settings.lease_give_up;
+        self.config.stall_warn = settings.stall_warn;
         self.config.context.replace_settings(settings.clone());
         let pacing = crate::scheduler::message::Pacing {
             per_slot: settings.concurrent_requests_per_domain,
@@ -463,6 +486,7 @@ impl Hub {
             jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
         };
         self.acts.push(Act::SchedulerControl(crate::scheduler::message::Control::Pacing(pacing)));
+        self.acts.push(Act::DownloaderControl(crate::downloader::message::Control::Settings(settings.clone())));
     }
 }
 

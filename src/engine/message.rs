@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::hub::Tally;
+use crate::api::signal::ConfigChanged;
 use super::lease_books::LeaseBooks;
 use crate::actor::Died;
 use crate::settings::Settings;
@@ -56,6 +57,8 @@ pub enum Control {
     Room(Peer),
     /// Live settings changed.
     Settings(Arc<Settings>),
+    /// A config item is not as it was: spider and extensions are told.
+    ConfigChanged(ConfigChanged),
     /// The engine's own timer.
     Tick,
     /// A limit of the shutdown is over.

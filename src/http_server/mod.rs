@@ -3,49 +3,48 @@
 //! It serves the demo sites and the webhook. [`Bounds`] say how much it takes; what is beyond them is refused, and what is refused
 //! is read and dropped for a moment, so that the other side gets to read the answer. It knows no page; an [`Answer`] does.
 
+mod connections;
+mod exchange;
+mod pulse;
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderName, HeaderValue};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method, StatusCode};
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use url::Url;
 
-/// How long open requests may take to end after a stop.
-const STOP_LIMIT: Duration = Duration::from_secs(2);
-/// The rest after the system refused a connection (out of file descriptors, say).
-const ACCEPT_REST: Duration = Duration::from_millis(50);
-/// How long a body that nobody wants is read: who still sends when the connection closes may lose the answer.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
-/// Bytes of such a body that are read at most.
-const DRAIN_BYTES: usize = 64 << 20;
+pub(crate) use self::pulse::{Patience, WhenFull};
+
 /// The unit of the memory for bodies.
 const BLOCK: usize = 1024;
+/// Bytes of a body that waits for no memory: the number of connections is bound enough for these. Who sends a large one slowly
+/// cannot keep out those with little to say.
+const SMALL: usize = 64 << 10;
 
 /// How much a server takes at one time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Connections open at one time; more wait to be accepted.
+    /// Connections open at one time; [`Patience`] says what becomes of more.
     pub(crate) connections: usize,
     /// Bytes of path and query; longer ones get a 414.
     pub(crate) target: usize,
     /// Bytes of one request body; larger ones get a 413.
     pub(crate) body: usize,
-    /// Bytes of all request bodies that are read or answered at one time; the others wait, within their time.
+    /// Bytes of all request bodies above 64 KiB that are read or answered at one time; the others wait, within their time.
     pub(crate) bodies: usize,
     /// How long a request body may take; slower ones get a 408.
     pub(crate) body_time: Duration,
@@ -199,6 +198,12 @@ pub(crate) trait Answer: Send + Sync + 'static {
         Reply::new(StatusCode::URI_TOO_LONG, "text/plain; charset=utf-8", text)
     }
 
+    /// The answer to a connection that there is no room for, to the first request on it.
+    fn refuse_full(&self, _head: &Head) -> Reply {
+        let text = "this server has no room for another connection; come again in a moment\n";
+        Reply::new(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", text).with(RETRY_AFTER, "1")
+    }
+
     /// The answer to a body that was not taken.
     fn refuse_body(&self, _head: &Head, fault: BodyFault) -> Reply {
         let (status, text) = match fault {
@@ -240,8 +245,18 @@ impl RunningServer {
     }
 }
 
-/// Listens and serves.
+/// Listens and serves, with the usual patience.
 pub(crate) async fn start<A: Answer>(listen: SocketAddr, bounds: Bounds, site: Arc<A>) -> Result<RunningServer, ListenError> {
+    start_with(listen, bounds, Patience::default(), site).await
+}
+
+/// Listens and serves.
+pub(crate) async fn start_with<A: Answer>(
+    listen: SocketAddr,
+    bounds: Bounds,
+    patience: Patience,
+    site: Arc<A>,
+) -> Result<RunningServer, ListenError> {
     let listener = TcpListener::bind(listen).await.map_err(|source| match source.kind() {
         ErrorKind::AddrInUse => ListenError::PortInUse { addr: listen },
         _ => ListenError::Listen { addr: listen, source },
@@ -250,8 +265,8 @@ pub(crate) async fn start<A: Answer>(listen: SocketAddr, bounds: Bounds, site: A
     let url = Url::parse(&format!("http://{}/", reachable(addr))).map_err(|_| ListenError::Address { addr })?;
     let (stop, stopped) = watch::channel(false);
     let blocks = bounds.bodies.max(bounds.body).div_ceil(BLOCK).min(Semaphore::MAX_PERMITS);
-    let served = Arc::new(Served { site, bounds, memory: Semaphore::new(blocks), blocks });
-    let task = tokio::spawn(accept(listener, served, stopped));
+    let served = Arc::new(Served { site, bounds, patience, memory: Semaphore::new(blocks), blocks });
+    let task = tokio::spawn(connections::accept(listener, served, stopped));
     Ok(RunningServer { addr, url, stop, task })
 }
 
@@ -268,155 +283,8 @@ fn reachable(addr: SocketAddr) -> SocketAddr {
 struct Served<A> {
     site: Arc<A>,
     bounds: Bounds,
-    /// Blocks of memory for bodies that are free.
+    patience: Patience,
+    /// Blocks of memory for large bodies that are free.
     memory: Semaphore,
     blocks: usize,
 }
-
-async fn accept<A: Answer>(listener: TcpListener, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(served.bounds.connections));
-    let mut open = JoinSet::new();
-    loop {
-        let next = async {
-            let permit = Arc::clone(&room).acquire_owned().await;
-            (permit, listener.accept().await)
-        };
-        tokio::select! {
-            // An error means that the `RunningServer` is gone: stop as well.
-            _ = stopped.changed() => break,
-            (permit, accepted) = next => match accepted {
-                Ok((stream, peer)) => {
-                    let (served, stopped) = (Arc::clone(&served), stopped.clone());
-                    open.spawn(async move {
-                        connection(stream, peer.ip(), served, stopped).await;
-                        drop(permit);
-                    });
-                }
-                Err(_) => tokio::time::sleep(ACCEPT_REST).await,
-            }
-        }
-        while open.try_join_next().is_some() {}
-    }
-    drop(listener);
-    // What is still open after the limit is aborted when the set is dropped.
-    let _ = tokio::time::timeout(STOP_LIMIT, async { while open.join_next().await.is_some() {} }).await;
-}
-
-async fn connection<A: Answer>(stream: TcpStream, peer: IpAddr, served: Arc<Served<A>>, mut stopped: watch::Receiver<bool>) {
-    // Without it a small answer may wait for the acknowledgement of the one before.
-    let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| {
-        let served = Arc::clone(&served);
-        async move { Ok::<_, Infallible>(respond(&served, peer, request).await) }
-    });
-    let mut connection = pin!(http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service));
-    // A client that goes away or speaks no HTTP ends the connection; there is nobody left to tell.
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
-    }
-    let _ = connection.await;
-}
-
-async fn respond<A: Answer>(served: &Served<A>, peer: IpAddr, request: Request<Incoming>) -> Response<ReplyBody> {
-    let (parts, body) = request.into_parts();
-    let is_head = parts.method == Method::HEAD;
-    let head = Head {
-        peer,
-        method: parts.method,
-        path: parts.uri.path().to_owned(),
-        query: parts.uri.query().unwrap_or_default().to_owned(),
-        headers: parts.headers,
-    };
-    let Reply { status, mut headers, mut body } = reply(served, head, body).await;
-    if is_head {
-        if let Some(length) = body.size_hint().exact() {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        }
-        body = ReplyBody::Whole(None);
-    }
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.headers_mut() = headers;
-    response
-}
-
-async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) -> Reply {
-    let Bounds { target, body: most, body_time, .. } = served.bounds;
-    let refusal = if head.path.len() + head.query.len() > target {
-        Some(served.site.refuse_target(target))
-    } else {
-        served.site.refuse(&head)
-    };
-    if let Some(refusal) = refusal {
-        drain(&head, &mut body).await;
-        return refusal;
-    }
-    let reading = async {
-        let room = served.room(&body).await?;
-        Ok((room, read(&mut body, most).await?))
-    };
-    let (mut room, bytes) = match tokio::time::timeout(body_time, reading).await.unwrap_or(Err(BodyFault::TooSlow(body_time))) {
-        Ok(read) => read,
-        Err(fault) => {
-            if fault == BodyFault::TooLarge(most) {
-                drain(&head, &mut body).await;
-            }
-            return served.site.refuse_body(&head, fault);
-        }
-    };
-    // An answer may take long: what was kept for a body of unknown length is given back.
-    drop(room.as_mut().and_then(|room| room.split(room.num_permits().saturating_sub(bytes.len().div_ceil(BLOCK)))));
-    let Head { peer, method, path, query, headers } = head;
-    let reply = served.site.answer(Asked { peer, method, path, query, headers, body: bytes }).await;
-    drop(room);
-    reply
-}
-
-impl<A> Served<A> {
-    /// Waits for the memory that this body may take.
-    async fn room(&self, body: &Incoming) -> Result<Option<tokio::sync::SemaphorePermit<'_>>, BodyFault> {
-        let most = self.bounds.body;
-        let least = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-        if least > most {
-            return Err(BodyFault::TooLarge(most));
-        }
-        let bytes = body.size_hint().upper().map_or(most, |upper| usize::try_from(upper).unwrap_or(most).min(most));
-        let blocks = u32::try_from(bytes.div_ceil(BLOCK).min(self.blocks)).unwrap_or(u32::MAX);
-        // Nobody closes this semaphore.
-        Ok(self.memory.acquire_many(blocks).await.ok())
-    }
-}
-
-async fn read(body: &mut Incoming, most: usize) -> Result<Bytes, BodyFault> {
-    let mut bytes = BytesMut::with_capacity(usize::try_from(body.size_hint().lower()).unwrap_or(0).min(most));
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|_| BodyFault::CutOff)?.into_data() else { continue };
-        if bytes.len() + data.len() > most {
-            return Err(BodyFault::TooLarge(most));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes.freeze())
-}
-
-/// Reads what is left of a body, within bounds. Who waits to be told to send is told not to.
-async fn drain(head: &Head, body: &mut Incoming) {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if head.headers.contains_key(EXPECT) || announced > DRAIN_BYTES {
-        return;
-    }
-    let dropping = async {
-        let mut left = DRAIN_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            match left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) {
-                Some(less) => left = less,
-                None => break,
-            }
-        }
-    };
-    let _ = tokio::time::timeout(DRAIN_TIME, dropping).await;
-}
-
-#[cfg(test)]
-mod tests;

@@ -44,6 +44,12 @@ pub trait ControlPlane: Send + Sync + 'static {
     /// The plane's own count of leases, where it can be known (the embedded plane).
     fn ledger(&self) -> Option<PlaneLedger>;
 
+    /// How much each identity was used, most used first, where it can be known (the embedded plane). Anonymous ones are not
+    /// among them.
+    fn identities(&self) -> Vec<IdentityUse> {
+        Vec::new()
+    }
+
     /// Whether a call costs a way over the network: then asks are gathered, and leases asked for ahead.
     fn is_remote(&self) -> bool {
         false
@@ -297,6 +303,15 @@ pub struct PlaneLedger {
     pub reports: u64,
     /// Identities and proxies that a report sent to rest, be it for one endpoint group or for all.
     pub cooled: u64,
+}
+
+/// How much an identity was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdentityUse {
+    /// Which.
+    pub identity: IdentityKey,
+    /// Its leases so far.
+    pub leases: u64,
 }
 
 impl PlaneLedger {

@@ -116,7 +116,7 @@ impl Books {
 
 impl Watch<'_> {
     /// Waits until something changed.
-    pub(super) async fn woken(&mut self) {
+    pub(crate) async fn woken(&mut self) {
         // It ends without a word only together with the desk.
         let _ = (&mut self.woken).await;
     }

@@ -6,12 +6,14 @@ mod desk;
 pub mod embedded;
 pub(crate) mod face;
 mod follow;
-pub mod identities;
+pub(crate) mod grants;
 pub(crate) mod model;
 pub mod remote;
 #[cfg(test)]
 pub(crate) mod scripted;
 pub(crate) mod seed;
+pub(crate) mod simulate;
 
 pub use contract::*;
 pub use follow::{ConfigFeed, Configured};
+pub use seed::SeedError;

@@ -317,7 +317,7 @@ fn the_answer_to_a_call_outlives_the_reporter_that_made_it() {
 #[test]
 fn with_the_embedded_plane_every_report_ends_its_lease() {
     run_local(async {
-        let plane = Arc::new(Embedded::new(None));
+        let plane = Arc::new(Embedded::anonymous());
         let stage = stage(Arc::clone(&plane) as _, Net::Here, 1_000);
         let mut handed = 0;
         for id in 0..300 {

@@ -147,6 +147,8 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         stats: stats.clone(),
         releasing: releasing.clone(),
         keeping: broker::Keeping::default(),
+        // 0 waits for ever.
+        unavailable_timeout: Some(settings.spinneret_unavailable_timeout).filter(|limit| !limit.is_zero()),
         seed,
     };
     hold(&mut stoppers, supervise(Place::Here, &broker, Policy::default(), move |_| LeaseBroker::new(parts.clone()), died()));
@@ -303,12 +305,7 @@ fn hub_config(
         stall_warn: settings.stall_warn,
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,
-        close_after: CloseAfter {
-            timeout: settings.closespider_timeout,
-            items: settings.closespider_itemcount,
-            pages: settings.closespider_pagecount,
-            errors: settings.closespider_errorcount,
-        },
+        close_after: CloseAfter::of(settings),
         start_cursor,
         ask: {
             let rules = rules.clone();

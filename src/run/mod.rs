@@ -5,6 +5,7 @@ pub(crate) mod deliver;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
 mod memory;
+pub(crate) mod plane;
 pub(crate) mod rejected;
 pub(crate) mod sink;
 pub(crate) mod spec;
@@ -26,7 +27,7 @@ use crate::broker::Net;
 use crate::broker::rules::Rules;
 use crate::collector::log::LogError;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
-use crate::config::{ConfigCenter, Parts as ConfigParts};
+use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, ReqwestTransport};
 use crate::engine::message::{Control, StopReason};
@@ -69,11 +70,10 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let middlewares = choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings)
         .map_err(StartError::Usage)?;
     let rules = Rules::new(&settings.leases, UnmatchedLease::Anonymous).map_err(|e| StartError::Usage(e.to_string()))?;
-    let roster = match &settings.identities {
-        Some(path) => Some(crate::plane::identities::load(path).map_err(|e| StartError::Usage(e.to_string()))?),
-        None => None,
-    };
-    let plane = Arc::new(Embedded::new(roster.as_ref()));
+    let plane = Arc::new(match &settings.identities {
+        Some(path) => Embedded::load(path).map_err(|e| StartError::Usage(format!("IDENTITIES: {e}")))?,
+        None => Embedded::anonymous(),
+    });
     let transport =
         ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
 
@@ -147,6 +147,26 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
+    let following = spec.layers.map(|layers| {
+        let log = crate::cli::logging::current();
+        let path = layers.settings_file().filter(|_| settings.settings_watch).map(std::path::Path::to_path_buf);
+        Following::begin(ConfigParts {
+            file: path.map(|path| FollowedFile { path, seen: config_stamp, poll: settings.settings_poll }),
+            layers,
+            settings: settings.clone(),
+            feed: None,
+            items: Vec::new(),
+            context: context.clone(),
+            engine: entry.controls(),
+            on_change: Arc::new(move |settings| {
+                log.set_level(settings.log_level);
+                live_level.set(settings.log_level);
+            }),
+            stats: stats.clone(),
+        })
+    });
+    // Items of CONFIG_WATCH count from the first request on.
+    let settings = following.as_ref().map_or(settings, Following::settings);
     let printed: Box<dyn Extension> = Box::new(spec.printed);
     let stage = Stage {
         pipelines: pipelines.into_iter().map(|(_, name, pipeline)| (name, pipeline)).collect(),
@@ -184,24 +204,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         });
     }
 
-    let watcher =
-        spec.layers.filter(|_| settings.settings_watch).and_then(|layers| Some((layers.settings_file()?.to_path_buf(), layers)));
-    if let Some((path, layers)) = watcher {
-        let log = crate::cli::logging::current();
-        let parts = ConfigParts {
-            layers,
-            seen: config_stamp,
-            path,
-            settings: settings.clone(),
-            poll: settings.settings_poll,
-            engine: engine.clone(),
-            on_change: Arc::new(move |settings| {
-                log.set_level(settings.log_level);
-                live_level.set(settings.log_level);
-            }),
-            stats: stats.clone(),
-        };
-        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), move |_| ConfigCenter::new(parts.clone()), |_| {});
+    if let Some(following) = following {
+        let make = move |_| ConfigCenter::new(following.clone());
+        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), make, |_| {});
     }
 
     let stop = spec.stop.clone();
@@ -241,6 +246,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
     Ok(Report {
         plane: ledger,
+        identities: plane.identities(),
         place: place(&settings),
         spool: spool.exists().then_some(spool).filter(|_| ended.delivery.undelivered_records > 0),
         job_id: job_text,

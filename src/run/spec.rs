@@ -13,7 +13,7 @@ use crate::app::{Components, SpiderEntry};
 use crate::collector::layer::{LiveLevel, LogLayer};
 use crate::collector::logring::LogRing;
 use crate::export::{FeedOptions, Target};
-use crate::plane::PlaneLedger;
+use crate::plane::{IdentityUse, PlaneLedger};
 use crate::settings::{Layers, LogLevel, Settings};
 
 /// Log records that may wait for the collector.
@@ -156,6 +156,8 @@ pub(crate) struct Report {
     pub ended: crate::engine::message::Ended,
     /// The control plane's count of leases, where it can be known.
     pub plane: Option<PlaneLedger>,
+    /// How much each identity was used, where it can be known; most used first.
+    pub identities: Vec<IdentityUse>,
     /// Where batches went: `embedded .dragline/jobs.db`, `apcloudy https://host/path`.
     pub place: String,
     /// The spool directory, if anything was left in it.

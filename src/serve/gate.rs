@@ -58,7 +58,7 @@ pub(crate) fn signature(keys: &Keys, headers: &HeaderMap, body: &[u8], now: i64)
         return Err(Refusal::unauthorized("missing_api_key", message));
     };
     let Some(signer) = keys.signer(api_key) else {
-        let message = "X-API-KEY is not a key of this server; send the api_key of one of the [[keys]] in its keys file";
+        let message = "X-API-KEY is not a key of this server; send the api_key of one of the [[keys]] in its file";
         return Err(Refusal::unauthorized("unknown_api_key", message));
     };
     let Some(timestamp) = text(headers, "x-timestamp") else {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn key_clock_and_signature_are_checked_in_this_order() {
-        let keys = Keys::sample().unwrap();
+        let keys = Keys::parse(super::super::file::SAMPLE, std::path::Path::new("serve.toml")).unwrap();
         let body = b"{\"x\": 1}";
         let now = 1_700_000_000;
         let signer = Signer::new("sample-secret".into());

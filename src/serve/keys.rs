@@ -1,37 +1,31 @@
-//! Who may deliver: the keys file, and the sample keys when there is none.
+//! Who may deliver batches: the `[[keys]]` of the file of `serve`.
 //!
-//! TOML, read once at start and checked whole. Secrets go straight into redacting types; no message quotes a value, since any
-//! value may be one.
+//! TOML, checked whole. Secrets go straight into redacting types; no message quotes a value, since any value may be one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
+use super::file::SAMPLE;
 use crate::apcloudy::Signer;
-use crate::permissions::is_open_to_others;
 
-/// The file as shipped; also what counts when there is none.
-const SAMPLE: &str = include_str!("../../config/serve.toml");
-
-/// A keys file that cannot be used.
+/// Keys that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(crate) enum KeysError {
-    /// It cannot be read.
-    #[error("the keys file {} cannot be read: {source}; check the path in --keys", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
-    /// It says something that is not allowed.
-    #[error("{}:{line}: {reason}", path.display())]
-    Content { path: PathBuf, line: usize, reason: String },
+#[error("{}:{line}: {reason}", path.display())]
+pub(crate) struct KeysError {
+    path: PathBuf,
+    line: usize,
+    reason: String,
 }
 
 /// The keys a webhook accepts.
 pub(crate) struct Keys {
     keys: Vec<Key>,
-    place: Option<PathBuf>,
 }
 
 struct Key {
@@ -40,40 +34,42 @@ struct Key {
     is_sample: bool,
 }
 
+/// The keys of now: another reading of the file replaces them.
+#[derive(Debug)]
+pub(crate) struct KeyRing(RwLock<Arc<Keys>>);
+
+impl KeyRing {
+    pub(crate) fn new(keys: Keys) -> Self {
+        Self(RwLock::new(Arc::new(keys)))
+    }
+
+    pub(crate) fn current(&self) -> Arc<Keys> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace(&self, keys: Keys) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+}
+
 impl Keys {
-    /// The keys everybody knows.
+    /// Reads the text of the file at `path`. It may have no key if it has a plane.
     ///
     /// # Errors
-    /// None, while the shipped file is one that can be read.
-    pub(crate) fn sample() -> Result<Self, KeysError> {
-        let keys = parse(SAMPLE, Path::new("config/serve.toml"), &[])?;
-        Ok(Self { keys, place: None })
+    /// When it says something that is not allowed.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, KeysError> {
+        let sample = raw(SAMPLE, path)?.keys;
+        Ok(Self { keys: parse(text, path, &sample)? })
     }
 
-    /// Reads a keys file.
-    ///
-    /// # Errors
-    /// When it cannot be read or says something that is not allowed.
-    pub(crate) fn load(path: &Path) -> Result<Self, KeysError> {
-        let text = std::fs::read_to_string(path).map_err(|source| KeysError::Read { path: path.to_owned(), source })?;
-        let sample = raw(SAMPLE, path)?;
-        Ok(Self { keys: parse(&text, path, &sample)?, place: Some(path.to_owned()) })
-    }
-
-    /// The file they are from; none for the built-in ones.
-    pub(crate) fn place(&self) -> Option<&Path> {
-        self.place.as_deref()
+    /// How many they are.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
     }
 
     /// Whether a key is among them that everybody knows.
     pub(crate) fn has_sample(&self) -> bool {
         self.keys.iter().any(|key| key.is_sample)
-    }
-
-    /// Whether the file holds secrets and others than its owner may read it.
-    pub(crate) fn is_open_to_others(&self) -> bool {
-        let holds_secrets = self.keys.iter().any(|key| !key.is_sample);
-        holds_secrets && self.place.as_deref().is_some_and(is_open_to_others)
     }
 
     /// What checks the signatures of this key.
@@ -84,7 +80,7 @@ impl Keys {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").field("keys", &self.keys.len()).field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Keys").field("keys", &self.keys.len()).finish_non_exhaustive()
     }
 }
 
@@ -93,6 +89,8 @@ impl fmt::Debug for Keys {
 struct File {
     #[serde(default)]
     keys: Vec<Spanned<Written>>,
+    /// Somebody else's.
+    plane: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -102,17 +100,17 @@ struct Written {
     secret_key: SecretString,
 }
 
-fn raw(text: &str, path: &Path) -> Result<Vec<Spanned<Written>>, KeysError> {
+fn raw(text: &str, path: &Path) -> Result<File, KeysError> {
     // The error's own `Display` quotes the line, which may hold a secret.
-    toml::from_str::<File>(text)
-        .map(|file| file.keys)
-        .map_err(|e| content(text, path, e.span().map_or(0, |span| span.start), without_values(e.message())))
+    toml::from_str(text)
+        .map_err(|e: toml::de::Error| content(text, path, e.span().map_or(0, |span| span.start), without_values(e.message())))
 }
 
 fn parse(text: &str, path: &Path, sample: &[Spanned<Written>]) -> Result<Vec<Key>, KeysError> {
-    let written = raw(text, path)?;
-    if written.is_empty() {
-        let reason = "the file has no key; write one [[keys]] table with api_key and secret_key for each";
+    let File { keys: written, plane } = raw(text, path)?;
+    if written.is_empty() && plane.is_none() {
+        let reason = "the file has no key and no plane; write one [[keys]] table with api_key and secret_key for each who may \
+                      deliver, or [plane] with tokens and sites";
         return Err(content(text, path, 0, reason.to_owned()));
     }
     let mut keys: Vec<Key> = Vec::with_capacity(written.len());
@@ -134,8 +132,7 @@ fn parse(text: &str, path: &Path, sample: &[Spanned<Written>]) -> Result<Vec<Key
             let known = known.get_ref();
             known.api_key.expose_secret() == shown || known.secret_key.expose_secret() == secret_key.expose_secret()
         };
-        // Read as the sample itself, everything is one.
-        let is_sample = sample.is_empty() || sample.iter().any(is_known);
+        let is_sample = sample.iter().any(is_known);
         keys.push(Key { api_key, signer: Signer::new(secret_key), is_sample });
     }
     Ok(keys)
@@ -143,7 +140,7 @@ fn parse(text: &str, path: &Path, sample: &[Spanned<Written>]) -> Result<Vec<Key
 
 fn content(text: &str, path: &Path, at: usize, reason: String) -> KeysError {
     let line = text.bytes().take(at).filter(|b| *b == b'\n').count() + 1;
-    KeysError::Content { path: path.to_owned(), line, reason }
+    KeysError { path: path.to_owned(), line, reason }
 }
 
 /// The parser's words without what it found.
@@ -163,20 +160,17 @@ fn without_values(message: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     fn load(text: &str) -> Result<Keys, KeysError> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        Keys::load(file.path())
+        Keys::parse(text, Path::new("keys.toml"))
     }
 
     #[test]
     fn the_shipped_file_has_the_sample_keys_and_nothing_else() {
-        for keys in [Keys::sample().unwrap(), load(SAMPLE).unwrap()] {
-            assert!(keys.has_sample() && !keys.is_open_to_others());
+        {
+            let keys = load(SAMPLE).unwrap();
+            assert!(keys.has_sample() && keys.len() == 1);
             let signer = keys.signer("sample-key").unwrap();
             assert!(signer.verify("1", b"{}", &Signer::new("sample-secret".into()).sign("1", b"{}")));
             assert!(keys.signer("other").is_none());
@@ -214,23 +208,29 @@ mod tests {
             ("[keys]\napi_key = \"a\"\n", 1, "wrong type"),
         ] {
             let error = load(text).unwrap_err();
-            assert!(matches!(error, KeysError::Content { line: found, .. } if found == line), "{error}");
+            assert!(error.line == line, "{error}");
             let said = error.to_string();
             assert!(said.contains(reason) && !said.contains("canary") && !said.contains("4711"), "{said}");
         }
-        let said = Keys::load(Path::new("/nowhere/keys.toml")).unwrap_err().to_string();
-        assert!(said.contains("/nowhere/keys.toml") && said.contains("--keys"), "{said}");
     }
 
     #[test]
-    fn real_keys_that_others_may_read_are_noticed() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "[[keys]]\napi_key = \"a\"\nsecret_key = \"s\"\n").unwrap();
-        for (mode, is_open) in [(0o600, false), (0o644, true)] {
-            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(Keys::load(file.path()).unwrap().is_open_to_others(), is_open);
-        }
-        std::fs::write(file.path(), "[[keys]]\napi_key = \"canary-1\"\nsecret_key = \"canary-2\"\n").unwrap();
-        assert!(!format!("{:?}", Keys::load(file.path()).unwrap()).contains("canary"));
+    fn a_plane_may_stand_beside_the_keys_and_alone_and_other_things_may_not() {
+        let plane = "[[plane.sites]]\nname = \"canary\"\nwhatever = [1, { x = 2026-01-01 }]\n";
+        assert_eq!(load(plane).unwrap().len(), 0);
+        let keys = load(&format!("[[keys]]\napi_key = \"a\"\nsecret_key = \"s\"\n{plane}")).unwrap();
+        assert!(keys.signer("a").is_some() && keys.signer("canary").is_none());
+        let error = load("[[keys]]\napi_key = \"a\"\nsecret_key = \"s\"\n[plain]\n").unwrap_err().to_string();
+        assert!(error.starts_with("keys.toml:4: unknown field `plain`") && error.contains("plane"), "{error}");
+    }
+
+    #[test]
+    fn a_ring_gives_the_keys_of_now() {
+        let one = |name: &str| load(&format!("[[keys]]\napi_key = \"{name}\"\nsecret_key = \"canary\"\n")).unwrap();
+        let ring = KeyRing::new(one("a"));
+        let before = ring.current();
+        ring.replace(one("b"));
+        assert!(before.signer("a").is_some() && ring.current().signer("a").is_none() && ring.current().signer("b").is_some());
+        assert!(!format!("{ring:?} {before:?}").contains("canary"));
     }
 }

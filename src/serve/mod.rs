@@ -1,12 +1,19 @@
-//! The webhook as a program of its own: `POST …/api/webhook/consume` into a job store.
+//! The program of `dragline serve`: a webhook into a job store, and a control plane, at one address.
 //!
-//! `gate` checks what stands around a body, `body` looks into it, `writer` commits it, `webhook` ties them to the HTTP server. A
-//! batch is stored once and whole, or refused with a reason and not at all. It knows no crawl.
+//! `gate` checks what stands around a batch, `body` looks into it, `writer` commits it, `webhook` ties them to the HTTP server: a
+//! batch is stored once and whole, or refused with a reason and not at all. The plane is `plane::face`; `file` reads what both
+//! are made of, `reload` reads it again. It knows no crawl.
 
+mod announce;
 mod body;
+mod descriptors;
+mod file;
 mod gate;
 mod keys;
 mod refusal;
+mod reload;
+#[cfg(test)]
+mod tests;
 mod webhook;
 mod writer;
 
@@ -17,16 +24,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::file::{DEFAULT, FileError, ServeFile};
+use self::keys::KeyRing;
+use self::reload::{Reloader, mark, warn_of_readers};
+use self::webhook::Webhook;
+use self::writer::Writer;
 use crate::courier::{JobStore, StoreError};
-use crate::http_server::{self, Bounds, ListenError};
-use keys::{Keys, KeysError};
-use webhook::Webhook;
-use writer::Writer;
+use crate::dice::Dice;
+use crate::http_server::{self, Bounds, ListenError, Patience, WhenFull};
+use crate::plane::face::{Clock, Face, FaceOptions, LARGEST_BODY, Mounted};
+use crate::plane::model::Plane;
+use crate::plane::model::authority::BuildError;
 
-/// Where the keys are when nobody says so.
-pub(crate) const KEYS_FILE: &str = "config/serve.toml";
-/// Connections open at one time; each has at most one body.
-const CONNECTIONS: usize = 128;
 /// Largest bodies that are held at one time.
 const BODIES: usize = 8;
 /// Bytes of path and query.
@@ -34,34 +43,39 @@ const TARGET: usize = 8_192;
 /// How long a body may take.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// How the webhook is set up.
+/// How it is set up.
 #[derive(Debug, Clone)]
 pub(crate) struct ServeOptions {
     /// Where to listen; port 0 takes any free one.
     pub(crate) listen: SocketAddr,
     /// The job store's file.
     pub(crate) db: PathBuf,
-    /// The keys file; without one [`KEYS_FILE`] if it is there, else the sample keys.
-    pub(crate) keys: Option<PathBuf>,
-    /// Bytes of the largest body.
+    /// The file with keys and plane; without one `config/serve.toml` if it is there, else what is shipped as that.
+    pub(crate) file: Option<PathBuf>,
+    /// Bytes of the largest batch.
     pub(crate) max_body: usize,
+    /// Connections open at one time; who comes when all of them are answered is told to come again.
+    pub(crate) connections: usize,
     /// Finished jobs to keep at the start; 0 keeps all.
     pub(crate) keep: u64,
 }
 
-/// Why the webhook does not start or does not go on.
+/// Why it does not start or does not go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ServeError {
-    /// The keys file.
+    /// The file.
     #[error(transparent)]
-    Keys(#[from] KeysError),
-    /// Everybody could deliver.
+    File(#[from] FileError),
+    /// What the file says of the plane.
+    #[error("{}: {source}", place.display())]
+    Plane { place: PathBuf, source: Box<BuildError> },
+    /// Everybody could deliver, or take leases.
     #[error(
-        "{addr} can be reached from other machines, and the sample keys are known to everybody; write keys of your own into {} \
-         or another file (--keys FILE), or listen on 127.0.0.1", place.display()
+        "{addr} can be reached from other machines, and {what} are known to everybody; write your own into {} or another file \
+         (--file FILE), or listen on 127.0.0.1", place.display()
     )]
-    SampleKeys { addr: SocketAddr, place: PathBuf },
+    Samples { addr: SocketAddr, what: &'static str, place: PathBuf },
     /// The job store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -72,43 +86,56 @@ pub(crate) enum ServeError {
     #[error("the thread that writes to the job store cannot be started: {0}")]
     Thread(#[source] std::io::Error),
     /// The line that tells the address could not be written.
-    #[error("cannot write the address of the webhook to the output: {0}")]
+    #[error("cannot write the address to the output: {0}")]
     Output(#[source] std::io::Error),
     /// The thread that writes ended by itself.
     #[error("the thread that writes to the job store ended by itself; what was confirmed is stored")]
     Ended,
 }
 
-/// Takes batches until `until` is done, then ends what it has begun. The first line written to `out` is `listening on ` and the
-/// address; it is flushed as soon as batches are taken. Must be called inside a tokio runtime.
+/// Serves until `until` is done, then ends what it has begun: watches and waiting acquires are cut short, everything else is
+/// answered. The first line written to `out` is `listening on ` and the address; it is flushed as soon as calls are taken. Must be
+/// called inside a tokio runtime.
 ///
 /// # Errors
-/// [`ServeError`]: keys, store or address cannot be used, or writing ends by itself.
+/// [`ServeError`]: file, store or address cannot be used, or writing ends by itself.
 pub(crate) async fn serve(
     options: ServeOptions,
     out: &mut impl Write,
     until: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let keys = keys(options.keys.as_deref())?;
-    if keys.has_sample() && !options.listen.ip().to_canonical().is_loopback() {
-        let place = keys.place().unwrap_or(Path::new(KEYS_FILE)).to_owned();
-        return Err(ServeError::SampleKeys { addr: options.listen, place });
+    let ServeOptions { listen, db, file, max_body, connections, keep } = options;
+    let path = file.clone().unwrap_or_else(|| DEFAULT.into());
+    let first = mark(&path);
+    let file = read(file.as_deref())?;
+    let is_reachable = !listen.ip().to_canonical().is_loopback();
+    if let Some(what) = file.samples().filter(|_| is_reachable) {
+        return Err(ServeError::Samples { addr: listen, what, place: path });
     }
-    let store = JobStore::open(&options.db)?;
+    let (census, place) = (file.census(), file.place().map(Path::to_owned));
+    let ServeFile { keys, mut seed, .. } = file;
+    let files = std::mem::take(&mut seed.files);
+    let (clock, mut dice) = (Clock::default(), Dice::new(getrandom::u64().unwrap_or_default()));
+    let options = FaceOptions { seed: dice.roll(), clock: clock.clone(), ..FaceOptions::default() };
+    let plane = Plane::new(seed, (clock.0)(), dice)
+        .map_err(|source| ServeError::Plane { place: path.clone(), source: Box::new(source) })?;
+    let store = JobStore::open(&db)?;
     store.survive_power_loss()?;
-    prune(&store, options.keep)?;
+    prune(&store, keep)?;
     let (writer, mut thread) = Writer::start(store).map_err(ServeError::Thread)?;
-    let webhook = Webhook { keys: Arc::new(keys), writer, now: || jiff::Timestamp::now().as_second() };
-    let bounds = Bounds {
-        connections: CONNECTIONS,
-        target: TARGET,
-        body: options.max_body,
-        bodies: options.max_body.saturating_mul(BODIES),
-        body_time: BODY_TIME,
-    };
-    let server = http_server::start(options.listen, bounds, Arc::new(webhook)).await?;
+    let keys = Arc::new(KeyRing::new(keys));
+    let face = Arc::new(Face::new(plane, options));
+    let webhook = Webhook { keys: Arc::clone(&keys), writer, now: || jiff::Timestamp::now().as_second() };
+    let mounted = Mounted { face: Arc::clone(&face), rest: webhook, rest_body: max_body };
+    let server = http_server::start_with(listen, bounds(connections, max_body), PATIENCE, Arc::new(mounted)).await?;
     let address = server.url();
     let told = writeln!(out, "listening on {}", address.as_str().trim_end_matches('/')).and_then(|()| out.flush());
+    for line in announce::lines(&address, &db, place.as_deref(), &census) {
+        tracing::info!(target: "dragline::serve", "{line}");
+    }
+    let time = tokio::spawn(Arc::clone(&face).keep_time());
+    let reloader = Reloader::new(path, first, (census, files), is_reachable, keys, Arc::clone(&face));
+    let reloading = tokio::spawn(reloader.run());
     let ended = match told {
         Err(error) => Err(ServeError::Output(error)),
         Ok(()) => tokio::select! {
@@ -116,7 +143,11 @@ pub(crate) async fn serve(
             () = thread.ended() => Err(ServeError::Ended),
         },
     };
+    reloading.abort();
+    face.shut_down();
     server.stop().await;
+    // It ends with the waiting.
+    let _ = time.await;
     // The last connection took the last writer with it: what is queued is written, then the thread ends.
     if !matches!(ended, Err(ServeError::Ended)) {
         thread.join().await;
@@ -124,25 +155,41 @@ pub(crate) async fn serve(
     ended
 }
 
-fn keys(given: Option<&Path>) -> Result<Keys, ServeError> {
-    let default = Path::new(KEYS_FILE);
-    let keys = match given {
-        Some(path) => Keys::load(path)?,
-        None if default.exists() => Keys::load(default)?,
+/// Long calls hold many connections; one that asks for nothing gives way.
+const PATIENCE: Patience =
+    Patience { head_time: Duration::from_secs(10), idle_time: Duration::from_secs(120), when_full: WhenFull::MakeRoom };
+
+fn bounds(connections: usize, max_body: usize) -> Bounds {
+    let body = max_body.max(LARGEST_BODY);
+    let enough = descriptors::enough_for(connections);
+    if enough < connections {
+        tracing::warn!(
+            target: "dragline::serve",
+            "the system gives this process files for {enough} connections, not for {connections}; raise the limit (ulimit -n) for more"
+        );
+    }
+    Bounds { connections: enough, target: TARGET, body, bodies: body.saturating_mul(BODIES), body_time: BODY_TIME }
+}
+
+fn read(given: Option<&Path>) -> Result<ServeFile, FileError> {
+    let file = match given {
+        Some(path) => ServeFile::load(path)?,
+        None if Path::new(DEFAULT).exists() => ServeFile::load(Path::new(DEFAULT))?,
         None => {
             tracing::warn!(
                 target: "dragline::serve",
-                "there is no {KEYS_FILE}: the sample keys count, which everybody knows (api_key \"sample-key\", secret_key \"sample-secret\")"
+                "there is no {DEFAULT}: the sample keys and the sample token count, which everybody knows (api_key \"sample-key\", \
+                 secret_key \"sample-secret\", token \"{SAMPLE_TOKEN}\")"
             );
-            Keys::sample()?
+            ServeFile::sample()?
         }
     };
-    if keys.is_open_to_others() {
-        let path = keys.place().unwrap_or(default).display();
-        tracing::warn!(target: "dragline::serve", "{path} can be read by other users; run chmod 600 on it");
-    }
-    Ok(keys)
+    warn_of_readers(&file);
+    Ok(file)
 }
+
+/// The token of the shipped file.
+const SAMPLE_TOKEN: &str = "spn_samplesamplesamplesamplesamplesamplesample0";
 
 fn prune(store: &JobStore, keep: u64) -> Result<(), ServeError> {
     let pruned = store.prune(keep)?;
@@ -152,6 +199,3 @@ fn prune(store: &JobStore, keep: u64) -> Result<(), ServeError> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,10 @@
-//! The webhook from start to stop; what it answers is tested through the binary.
+//! From start to stop. What the webhook answers is tested through the binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod faults;
+mod plane;
+mod reload;
+mod stage;
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -9,8 +14,9 @@ fn options(dir: &tempfile::TempDir) -> ServeOptions {
     ServeOptions {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         db: dir.path().join("jobs.db"),
-        keys: None,
+        file: None,
         max_body: 1 << 20,
+        connections: 256,
         keep: 0,
     }
 }
@@ -32,11 +38,11 @@ async fn an_address_for_all_needs_keys_of_its_own() {
     let everywhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
     let error = serve(ServeOptions { listen: everywhere, ..options(&dir) }, &mut Vec::new(), std::future::ready(())).await;
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("0.0.0.0:0") && error.contains("--keys") && !error.contains("sample-secret"), "{error}");
+    assert!(error.contains("0.0.0.0:0") && error.contains("--file") && !error.contains("sample-secret"), "{error}");
     assert!(!dir.path().join("jobs.db").exists(), "nothing is made before the address is allowed");
     let file = dir.path().join("keys.toml");
     std::fs::write(&file, "[[keys]]\napi_key = \"a\"\nsecret_key = \"b\"\n").unwrap();
-    let own = ServeOptions { listen: everywhere, keys: Some(file), ..options(&dir) };
+    let own = ServeOptions { listen: everywhere, file: Some(file), ..options(&dir) };
     serve(own, &mut Vec::new(), std::future::ready(())).await.unwrap();
 }
 
@@ -66,11 +72,12 @@ async fn what_the_server_refuses_by_itself_is_refused_in_json_too() {
 
     let dir = tempfile::tempdir().unwrap();
     let (writer, _thread) = Writer::start(JobStore::open(&dir.path().join("jobs.db")).unwrap()).unwrap();
-    let webhook = Webhook { keys: Arc::new(Keys::sample().unwrap()), writer, now: || 0 };
+    let webhook = Webhook { keys: Arc::new(KeyRing::new(ServeFile::sample().unwrap().keys)), writer, now: || 0 };
     let peer = std::net::Ipv4Addr::LOCALHOST.into();
     let head = Head { peer, method: http::Method::POST, path: "/".into(), query: String::new(), headers: http::HeaderMap::new() };
     for (reply, status, code) in [
         (webhook.refuse_target(8_192), 414, "address_too_long"),
+        (webhook.refuse_full(&head), 503, "full"),
         (webhook.refuse_body(&head, BodyFault::TooLarge(9)), 413, "too_large"),
         (webhook.refuse_body(&head, BodyFault::TooSlow(BODY_TIME)), 408, "too_slow"),
         (webhook.refuse_body(&head, BodyFault::CutOff), 400, "cut_off"),

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::body::{Counts, Examined, examine};
 use super::gate;
-use super::keys::Keys;
+use super::keys::{KeyRing, Keys};
 use super::refusal::Refusal;
 use super::writer::{PutError, Writer};
 use crate::apcloudy::JobId;
@@ -21,11 +21,13 @@ use crate::http_server::{Answer, Asked, BodyFault, Head, Reply};
 const LARGE: usize = 64 << 10;
 /// Seconds after which a store that takes nothing may be asked again.
 const STORE_REST: u16 = 5;
+/// The same for a server whose connections are all being answered.
+const FULL_REST: u16 = 1;
 
 /// Takes batches into the job store.
 #[derive(Debug)]
 pub(crate) struct Webhook {
-    pub(crate) keys: Arc<Keys>,
+    pub(crate) keys: Arc<KeyRing>,
     pub(crate) writer: Writer,
     /// The time in Unix seconds.
     pub(crate) now: fn() -> i64,
@@ -55,6 +57,11 @@ impl Answer for Webhook {
         reply(Refusal::new(StatusCode::URI_TOO_LONG, "address_too_long", message))
     }
 
+    fn refuse_full(&self, _head: &Head) -> Reply {
+        let message = "this server answers as many connections as it may (--connections); send the batch again later";
+        reply(Refusal::later("full", message, FULL_REST))
+    }
+
     fn refuse_body(&self, head: &Head, fault: BodyFault) -> Reply {
         reply(match fault {
             BodyFault::TooLarge(most) => {
@@ -77,7 +84,7 @@ impl Answer for Webhook {
 
 impl Webhook {
     async fn take(&self, asked: Asked) -> Result<Receipt, Refusal> {
-        let (keys, now) = (Arc::clone(&self.keys), (self.now)());
+        let (keys, now) = (self.keys.current(), (self.now)());
         let Asked { headers, body, .. } = asked;
         let is_large = body.len() > LARGE;
         let work = move || check(&keys, &headers, body, now);
@@ -170,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_signature_is_checked_before_anything_of_the_body() {
-        let keys = Keys::sample().unwrap();
+        let keys = Keys::parse(super::super::file::SAMPLE, std::path::Path::new("serve.toml")).unwrap();
         let headers = |secret: &str, body: &[u8]| {
             let mut headers = HeaderMap::new();
             headers.insert("x-api-key", "sample-key".parse().unwrap());

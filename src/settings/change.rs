@@ -42,25 +42,65 @@ mod tests {
     fn a_reload_takes_live_keys_and_names_the_others() {
         let current = Settings::default();
         let newer =
-            Settings { concurrent_requests: 3, download_delay: Duration::from_secs(2), retry_times: 9, ..Settings::default() };
+            Settings { concurrent_requests: 3, download_delay: Duration::from_secs(2), depth_limit: 9, ..Settings::default() };
         let found = changes(&current, &newer);
         assert_eq!(found.live, ["CONCURRENT_REQUESTS", "DOWNLOAD_DELAY"]);
-        assert_eq!(found.restart, ["RETRY_TIMES"]);
+        assert_eq!(found.restart, ["DEPTH_LIMIT"]);
 
         let applied = current.with_live_of(&newer);
         assert_eq!(applied.concurrent_requests, 3);
         assert_eq!(applied.download_delay, Duration::from_secs(2));
-        assert_eq!(applied.retry_times, current.retry_times);
+        assert_eq!(applied.depth_limit, current.depth_limit);
         assert_eq!(changes(&applied, &newer).live, Vec::<&str>::new());
     }
 
     #[test]
-    fn exactly_the_pacing_keys_and_the_log_level_are_live() {
+    fn pace_retries_timeouts_and_limits_are_live_and_nothing_that_names_a_place_or_a_key() {
         let live: Vec<&str> = Settings::keys().iter().filter(|key| key.reload() == Reload::Live).map(|key| key.name()).collect();
         assert_eq!(
             live,
-            ["CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN", "DOWNLOAD_DELAY", "RANDOMIZE_DOWNLOAD_DELAY", "LOG_LEVEL",]
+            [
+                "CONCURRENT_REQUESTS",
+                "CONCURRENT_REQUESTS_PER_DOMAIN",
+                "DOWNLOAD_DELAY",
+                "RANDOMIZE_DOWNLOAD_DELAY",
+                "DOWNLOAD_DELAY_JITTER",
+                "DOWNLOAD_TIMEOUT",
+                "DOWNLOAD_IDLE_TIMEOUT",
+                "REDIRECT_PRIORITY_ADJUST",
+                "RETRY_ENABLED",
+                "RETRY_TIMES",
+                "RETRY_HTTP_CODES",
+                "RETRY_PRIORITY_ADJUST",
+                "RETRY_BACKOFF",
+                "RETRY_BACKOFF_MAX",
+                "RETRY_AFTER_MAX",
+                "ROBOTSTXT_TIMEOUT",
+                "CLOSESPIDER_TIMEOUT",
+                "CLOSESPIDER_ITEMCOUNT",
+                "CLOSESPIDER_PAGECOUNT",
+                "CLOSESPIDER_ERRORCOUNT",
+                "LOG_LEVEL",
+                "STALL_WARN",
+                "LEASE_GIVE_UP",
+            ]
         );
+        for key in Settings::keys().iter().filter(|key| key.reload() == Reload::Live) {
+            assert!(!["path", "URL", "secret", "table of headers"].contains(&key.type_text()), "{}", key.name());
+        }
         assert!(changes(&Settings::default(), &Settings::default()).is_empty());
+    }
+
+    #[test]
+    fn what_came_from_a_secret_stays_hidden_after_a_reload() {
+        let mut current = Settings { user_agent: "canary".to_owned(), ..Settings::default() };
+        current.from_secrets = vec!["USER_AGENT"];
+        let mut newer = Settings { retry_times: 987_123, ..Settings::default() };
+        newer.from_secrets = vec!["RETRY_TIMES"];
+        let applied = current.with_live_of(&newer);
+        assert_eq!((applied.user_agent.as_str(), applied.retry_times), ("canary", 987_123));
+        assert_eq!(applied.from_secrets, ["USER_AGENT", "RETRY_TIMES"]);
+        let shown = format!("{applied:?} {applied:#?}");
+        assert!(!shown.contains("canary") && !shown.contains("987123") && shown.contains("user_agent: [redacted]"), "{shown}");
     }
 }

@@ -76,6 +76,56 @@ pub enum SettingsError {
         /// What the key takes.
         allowed: String,
     },
+    /// A reference to a secret that is none.
+    #[error(
+        "setting {key} ({origin}): found a reference to a secret that is none (not shown); allowed: ${{secret:path}} as a text or \
+         in one, not in the name of a table's entry; a path has small letters, digits, `_`, `.`, `/` and `-`"
+    )]
+    BadReference {
+        /// Where it was given.
+        origin: Source,
+        /// The key.
+        key: &'static str,
+    },
+    /// A reference to a secret in a setting that must be known before the control plane can be asked.
+    #[error(
+        "setting {key} ({origin}): found a reference to a secret; allowed: none here, as the setting is needed to reach the \
+         control plane that keeps secrets; give the value itself, best in the environment"
+    )]
+    ReferenceNotAllowed {
+        /// Where it was given.
+        origin: Source,
+        /// The key.
+        key: &'static str,
+    },
+    /// A reference to a secret nobody has read.
+    #[error(
+        "setting {key} ({origin}): the secret {path} was not read; secrets are read once, when a crawl starts: start it again, or \
+         give the value itself"
+    )]
+    SecretMissing {
+        /// Where it was given.
+        origin: Source,
+        /// The key.
+        key: &'static str,
+        /// The secret.
+        path: String,
+    },
+    /// A secret that cannot be read.
+    #[error(
+        "setting {key} ({origin}): the secret {path} cannot be read: {why}; check the path, and that the token of this node may \
+         read it"
+    )]
+    SecretUnread {
+        /// Where it was given.
+        origin: Source,
+        /// The key.
+        key: &'static str,
+        /// The secret.
+        path: String,
+        /// The control plane's answer.
+        why: String,
+    },
     /// Two values that exclude each other.
     #[error("settings {first} ({first_origin}) and {second} ({second_origin}) do not fit: {why}")]
     Conflict {
@@ -153,6 +203,12 @@ fn absence_text(origin: &Source) -> String {
 pub struct SettingsErrors(pub(crate) Vec<SettingsError>);
 
 impl SettingsErrors {
+    /// These errors, if there are any.
+    pub(crate) fn none(errors: impl IntoIterator<Item = SettingsError>) -> Result<(), Self> {
+        let errors: Vec<SettingsError> = errors.into_iter().collect();
+        if errors.is_empty() { Ok(()) } else { Err(Self(errors)) }
+    }
+
     /// The errors one by one.
     pub fn iter(&self) -> impl Iterator<Item = &SettingsError> {
         self.0.iter()

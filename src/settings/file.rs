@@ -14,7 +14,7 @@ use super::redact::redact_text;
 use super::yaml;
 
 /// Largest settings file that is read: 4 MiB.
-const MAX_FILE_BYTES: u64 = 4 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// One top-level key of a file; the line where the parser tells it, from 1.
 #[derive(Debug, PartialEq)]
@@ -77,7 +77,17 @@ impl Fault {
     }
 }
 
-fn parse_toml(text: &str) -> Result<Vec<Entry>, Vec<Fault>> {
+/// The words of a fault, for where there is no file to name.
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some((line, column)) = self.place {
+            write!(f, "line {line}, column {column}: ")?;
+        }
+        f.write_str(&redact_text(&self.message))
+    }
+}
+
+pub(crate) fn parse_toml(text: &str) -> Result<Vec<Entry>, Vec<Fault>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         // Ten are enough to see what went wrong; later ones tend to follow from the first.
@@ -182,7 +192,7 @@ impl<'de> serde::Deserialize<'de> for JsonEntries {
     }
 }
 
-fn parse_json(text: &str) -> Result<Vec<Entry>, Fault> {
+pub(crate) fn parse_json(text: &str) -> Result<Vec<Entry>, Fault> {
     let JsonEntries(entries) = serde_json::from_str(text).map_err(|error| {
         let shown = error.to_string();
         let message = shown.split(" at line ").next().unwrap_or("not JSON").to_owned();

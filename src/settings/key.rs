@@ -10,7 +10,7 @@ use super::rule::Problem;
 /// When a new value of a key takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
-    /// A change of the settings file is applied to the running crawl.
+    /// A change of the settings file, or of a config item, is applied to the running crawl.
     Live,
     /// The value is read once at start; a change needs a restart.
     Restart,
@@ -69,7 +69,7 @@ impl Key {
         (!is_no_value).then_some(text)
     }
 
-    /// Whether a change of the settings file reaches the running crawl.
+    /// Whether a change of the settings file or of a config item reaches the running crawl.
     pub fn reload(&self) -> Reload {
         self.reload
     }
@@ -87,9 +87,24 @@ macro_rules! settings_table {
         /// One field per key, named like the key in lower case. Share it as `Arc<Settings>`.
         /// [`Settings::default`] holds the built-in defaults; [`Layers`](super::Layers) builds it
         /// from files, the environment and the command line. Its `Debug` shows no secret.
-        #[derive(Clone, Debug, PartialEq)]
+        #[derive(Clone, PartialEq)]
         pub struct Settings {
             $($( $(#[doc = $doc])+ pub $field: $ty, )+)+
+            /// Keys whose values came from secrets, in the order of the table.
+            #[doc(hidden)]
+            pub from_secrets: Vec<&'static str>,
+        }
+
+        impl std::fmt::Debug for Settings {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let mut shown = f.debug_struct("Settings");
+                $($( if self.from_secrets.contains(&$key) {
+                    shown.field(stringify!($field), &format_args!("{REDACTED}"));
+                } else {
+                    shown.field(stringify!($field), &self.$field);
+                } )+)+
+                shown.finish()
+            }
         }
 
         static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| vec![
@@ -123,7 +138,7 @@ macro_rules! settings_table {
                 }
                 .map_err(|problem| problems.push(($key, problem)))
                 .ok(); )+)+
-                let whole = || Some(Self { $($( $field: $field?, )+)+ });
+                let whole = || Some(Self { $($( $field: $field?, )+)+ from_secrets: Vec::new() });
                 whole().ok_or(problems)
             }
 
@@ -134,6 +149,14 @@ macro_rules! settings_table {
                         Reload::Live => newer.$field.clone(),
                         Reload::Restart => self.$field.clone(),
                     }, )+)+
+                    from_secrets: KEYS
+                        .iter()
+                        .filter(|key| match key.reload {
+                            Reload::Live => newer.from_secrets.contains(&key.name),
+                            Reload::Restart => self.from_secrets.contains(&key.name),
+                        })
+                        .map(|key| key.name)
+                        .collect(),
                 }
             }
 

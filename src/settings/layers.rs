@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::delivery;
@@ -18,7 +19,9 @@ use super::error::{SettingsError, SettingsErrors};
 use super::file;
 use super::key::Key;
 use super::names::Name;
+use super::references::{self, Reference};
 use super::resolved::{Origin, Resolved};
+use super::rule::Problem;
 use super::table::Settings;
 
 /// Where a value was given.
@@ -35,6 +38,13 @@ pub enum Source {
     },
     /// In the config that the control plane distributes.
     Watched,
+    /// In a config item that the control plane distributes.
+    Item {
+        /// The item, as `group/key`.
+        name: String,
+        /// Its version.
+        version: i32,
+    },
     /// In the spider's own settings.
     Spider,
     /// In the environment.
@@ -53,6 +63,7 @@ impl fmt::Display for Source {
             Self::File { path, line: None } => write!(f, "{}", path.display()),
             Self::File { path, line: Some(line) } => write!(f, "{}, line {line}", path.display()),
             Self::Watched => f.write_str("watched config"),
+            Self::Item { name, version } => write!(f, "config item {name}, version {version}"),
             Self::Spider => f.write_str("spider"),
             Self::Environment { variable } => write!(f, "environment variable {variable}"),
             Self::CommandLine => f.write_str("-s"),
@@ -73,8 +84,42 @@ enum Rank {
 /// What one layer holds: checked values by key, and what was wrong with the others.
 #[derive(Clone, Default)]
 struct Layer {
-    values: BTreeMap<&'static str, (Value, Source)>,
+    values: BTreeMap<&'static str, Given>,
     errors: Vec<SettingsError>,
+}
+
+/// A value and where it was given.
+#[derive(Clone)]
+struct Given {
+    value: Value,
+    source: Source,
+    kind: GivenKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum GivenKind {
+    /// It stands there as it is meant, and was checked.
+    Plain,
+    /// It refers to secrets: it can be checked when they are known.
+    Refers,
+    /// It was checked, and came together with secrets: nobody may see it.
+    Hidden,
+}
+
+/// A setting in a config item.
+#[derive(Clone)]
+pub(crate) struct ItemValue {
+    pub(crate) key: &'static Key,
+    pub(crate) value: Value,
+    /// The item holds secrets: the value is shown nowhere.
+    pub(crate) is_hidden: bool,
+}
+
+/// Shows the key, never the value.
+impl fmt::Debug for ItemValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key.name)
+    }
 }
 
 /// Sources of settings, stacked. Cheap to clone and to resolve again after a reload.
@@ -93,6 +138,7 @@ struct Layer {
 pub struct Layers {
     layers: BTreeMap<Rank, Layer>,
     file: Option<PathBuf>,
+    secrets: BTreeMap<String, SecretString>,
 }
 
 impl Layers {
@@ -155,6 +201,44 @@ impl Layers {
         self.typed(Rank::Watched, Source::Watched, values)
     }
 
+    /// A copy with these settings of config items, instead of the watched config so far, and all other layers as they are.
+    /// Items come from low to high. References to secrets were resolved by the plane: what looks like one is text.
+    #[must_use]
+    pub(crate) fn with_items<'a>(&self, items: impl IntoIterator<Item = (Source, &'a [ItemValue])>) -> Self {
+        let mut layer = Layer::default();
+        for (source, values) in items {
+            for ItemValue { key, value, is_hidden } in values {
+                let kind = if *is_hidden { GivenKind::Hidden } else { GivenKind::Plain };
+                layer.take(key, Given { value: value.clone(), source: source.clone(), kind });
+            }
+        }
+        let mut copy = self.clone();
+        copy.layers.insert(Rank::Watched, layer);
+        copy
+    }
+
+    /// The secrets that the values in effect refer to, in the order of the keys; each once for each setting.
+    pub fn secret_references(&self) -> Vec<Reference> {
+        let referring = Settings::keys().iter().filter_map(|key| {
+            let given = self.winner(key.name).filter(|given| given.kind == GivenKind::Refers)?;
+            Some((key.name, given))
+        });
+        referring
+            .flat_map(|(key, given)| {
+                let paths = references::paths(&given.value).unwrap_or_default();
+                paths.into_iter().map(move |path| Reference { key, path, source: given.source.clone() })
+            })
+            .collect()
+    }
+
+    /// A copy that knows these secrets, by path, besides those it knows already.
+    #[must_use]
+    pub fn with_secrets(&self, secrets: &BTreeMap<String, SecretString>) -> Self {
+        let mut copy = self.clone();
+        copy.secrets.extend(secrets.iter().map(|(path, secret)| (path.clone(), secret.clone())));
+        copy
+    }
+
     /// Takes the spider's own settings, instead of those so far.
     #[must_use]
     pub fn spider<K: AsRef<str>>(self, values: impl IntoIterator<Item = (K, Value)>) -> Self {
@@ -180,7 +264,7 @@ impl Layers {
         let layer = self.layers.entry(Rank::CommandLine).or_default();
         match pair.split_once('=') {
             Some((name, text)) => {
-                layer.put(name.trim(), Source::CommandLine, |key| (key.convert)(text));
+                layer.put(name.trim(), Source::CommandLine, |key| typed(key, text));
             }
             None => layer.errors.push(SettingsError::NotAPair { given: name_or_placeholder(pair) }),
         }
@@ -195,13 +279,45 @@ impl Layers {
     /// Picks the winning value of every key.
     ///
     /// # Errors
-    /// Everything that is wrong in any layer, and values that exclude each other.
+    /// Everything that is wrong in any layer, values that exclude each other, and references to secrets that
+    /// [`Self::with_secrets`] has not brought.
     pub fn resolve(&self) -> Result<Resolved, SettingsErrors> {
-        let errors: Vec<SettingsError> = self.layers.values().flat_map(|layer| layer.errors.iter().cloned()).collect();
+        self.resolve_with(Secrets::Needed)
+    }
+
+    /// As [`Self::resolve`], with the default in place of every value that refers to a secret: what can be known, and shown,
+    /// before the control plane is asked. Those values are not checked.
+    ///
+    /// # Errors
+    /// Everything else that is wrong.
+    pub fn resolve_without_secrets(&self) -> Result<Resolved, SettingsErrors> {
+        self.resolve_with(Secrets::LeftOut)
+    }
+
+    fn resolve_with(&self, secrets: Secrets) -> Result<Resolved, SettingsErrors> {
+        let mut errors: Vec<SettingsError> = self.layers.values().flat_map(|layer| layer.errors.iter().cloned()).collect();
+        let referring: Vec<(&'static Key, &Given)> = Settings::keys()
+            .iter()
+            .filter_map(|key| Some((key, self.winner(key.name).filter(|given| given.kind == GivenKind::Refers)?)))
+            .collect();
+        let mut filled: BTreeMap<&'static str, Value> = BTreeMap::new();
+        if secrets == Secrets::Needed {
+            for (key, given) in &referring {
+                match self.fill(key, given) {
+                    Ok(value) => drop(filled.insert(key.name, value)),
+                    Err(error) => errors.push(error),
+                }
+            }
+        }
         if !errors.is_empty() {
             return Err(SettingsErrors(errors));
         }
-        let settings = Settings::read(|name| self.winner(name).map(|(value, _)| value)).map_err(|problems| {
+        let value_of = |name: &str| match self.winner(name) {
+            Some(Given { kind: GivenKind::Refers, .. }) => filled.get(name),
+            Some(given) => Some(&given.value),
+            None => None,
+        };
+        let mut settings = Settings::read(value_of).map_err(|problems| {
             SettingsErrors(
                 problems
                     .into_iter()
@@ -214,18 +330,53 @@ impl Layers {
                     .collect(),
             )
         })?;
-        let conflicts = self.conflicts(&settings);
+        let is_secret = |name: &str| match self.winner(name).map(|given| given.kind) {
+            Some(GivenKind::Refers) => secrets == Secrets::Needed,
+            Some(GivenKind::Hidden) => true,
+            Some(GivenKind::Plain) | None => false,
+        };
+        settings.from_secrets = Settings::keys().iter().map(|key| key.name).filter(|name| is_secret(name)).collect();
+        let unknown: Vec<&'static str> = match secrets {
+            Secrets::Needed => Vec::new(),
+            Secrets::LeftOut => referring.iter().map(|(key, _)| key.name).collect(),
+        };
+        let conflicts = self.conflicts(&settings, &unknown);
         if !conflicts.is_empty() {
             return Err(SettingsErrors(conflicts));
         }
         let origins = Settings::keys()
             .iter()
             .map(|key| match self.winner(key.name) {
-                Some((value, source)) => Origin::new(key, value, source.clone()),
+                Some(Given { value, source, kind: GivenKind::Plain }) => Origin::new(key, value, source.clone()),
+                Some(Given { value, source, kind: GivenKind::Refers }) => Origin::of_reference(key, value, source.clone()),
+                Some(Given { source, kind: GivenKind::Hidden, .. }) => Origin::of_secret(key, source.clone()),
                 None => Origin::new(key, &key.default, Source::Default),
             })
             .collect();
         Ok(Resolved::new(settings, origins, self.file.clone()))
+    }
+
+    /// A value with its secrets in place, checked.
+    fn fill(&self, key: &'static Key, given: &Given) -> Result<Value, SettingsError> {
+        let origin = given.source.clone();
+        let value = match references::filled(&given.value, &self.secrets) {
+            Ok(value) => value,
+            Err(references::Missing(path)) => return Err(SettingsError::SecretMissing { origin, key: key.name, path }),
+        };
+        // A secret is a text; where it is the value of a number or a list, it is read as one from the environment.
+        let value = match value {
+            Value::String(text) => (key.convert)(&text),
+            other => other,
+        };
+        match (key.check)(&value) {
+            Ok(()) => Ok(value),
+            Err(problem) => Err(SettingsError::BadValue {
+                origin,
+                key: key.name,
+                found: "another value once its secrets are in place (not shown)".to_owned(),
+                allowed: problem.allowed,
+            }),
+        }
     }
 
     fn typed<K: AsRef<str>>(mut self, rank: Rank, source: Source, values: impl IntoIterator<Item = (K, Value)>) -> Self {
@@ -237,18 +388,24 @@ impl Layers {
         self
     }
 
-    fn winner(&self, name: &str) -> Option<&(Value, Source)> {
+    fn winner(&self, name: &str) -> Option<&Given> {
         self.layers.values().rev().find_map(|layer| layer.values.get(name))
     }
 
-    fn source_of(&self, name: &str) -> Source {
-        self.winner(name).map_or(Source::Default, |(_, source)| source.clone())
+    /// Where the winning value of a key was given.
+    pub(crate) fn source_of(&self, name: &str) -> Source {
+        self.winner(name).map_or(Source::Default, |given| given.source.clone())
     }
 
-    /// Rules about two keys together.
-    fn conflicts(&self, settings: &Settings) -> Vec<SettingsError> {
+    /// Rules about two keys together, but for keys whose values are not known yet.
+    fn conflicts(&self, settings: &Settings, unknown: &[&'static str]) -> Vec<SettingsError> {
         let mut conflicts = Vec::new();
         let mut conflict = |first: &'static str, second: &'static str, why: String| {
+            if unknown.contains(&first) || unknown.contains(&second) {
+                return;
+            }
+            let is_hidden = settings.from_secrets.contains(&first) || settings.from_secrets.contains(&second);
+            let why = if is_hidden { "one of them comes from a secret, so neither is shown".to_owned() } else { why };
             conflicts.push(SettingsError::Conflict {
                 first,
                 first_origin: Box::new(self.source_of(first)),
@@ -285,12 +442,24 @@ impl Layers {
             );
         }
         let halves = [delivery::half(settings), delivery::half_plane(settings)];
-        for delivery::Half { what, way_out, given, missing } in halves.into_iter().flatten() {
+        for delivery::Half { what, way_out, mut given, mut missing } in halves.into_iter().flatten() {
+            // What a secret will say is given, even if nobody knows it yet.
+            given.extend(missing.extract_if(.., |key| unknown.contains(key)));
+            if missing.is_empty() {
+                continue;
+            }
             let sourced = |keys: Vec<&'static str>| keys.into_iter().map(|key| (key, self.source_of(key))).collect();
             conflicts.push(SettingsError::Incomplete { what, way_out, given: sourced(given), missing: sourced(missing) });
         }
         conflicts
     }
+}
+
+/// What becomes of values that refer to secrets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrets {
+    Needed,
+    LeftOut,
 }
 
 /// Shows which keys each layer has, never a value.
@@ -315,17 +484,13 @@ impl Layer {
         match Name::of(name) {
             Name::Known(key) => {
                 let value = value(key);
-                match (key.check)(&value) {
-                    Ok(()) => {
-                        self.values.insert(key.name, (value, origin));
-                    }
-                    Err(problem) => self.errors.push(SettingsError::BadValue {
-                        origin,
-                        key: key.name,
-                        found: problem.found,
-                        allowed: problem.allowed,
-                    }),
-                }
+                let kind = match origin {
+                    // The plane has resolved what refers to its secrets.
+                    Source::Watched => GivenKind::Plain,
+                    _ if references::has_any(&value) => GivenKind::Refers,
+                    _ => GivenKind::Plain,
+                };
+                self.take(key, Given { value, source: origin, kind });
             }
             Name::Unsupported(advice) => self.errors.push(SettingsError::Unsupported { origin, key: name.to_owned(), advice }),
             Name::Unknown(nearest) => self.errors.push(SettingsError::UnknownKey {
@@ -336,6 +501,34 @@ impl Layer {
         }
     }
 
+    fn take(&mut self, key: &'static Key, given: Given) {
+        let fault = |problem: Problem| SettingsError::BadValue {
+            origin: given.source.clone(),
+            key: key.name,
+            found: problem.found,
+            allowed: problem.allowed,
+        };
+        let checked = match given.kind {
+            GivenKind::Plain => (key.check)(&given.value).map_err(fault),
+            GivenKind::Hidden => {
+                (key.check)(&given.value).map_err(|problem| fault(Problem { found: "another value (not shown)".to_owned(), ..problem }))
+            }
+            GivenKind::Refers if references::is_needed_first(key.name) => {
+                Err(SettingsError::ReferenceNotAllowed { origin: given.source.clone(), key: key.name })
+            }
+            GivenKind::Refers => match references::paths(&given.value) {
+                Ok(_) => Ok(()),
+                Err(references::Malformed) => {
+                    Err(SettingsError::BadReference { origin: given.source.clone(), key: key.name })
+                }
+            },
+        };
+        match checked {
+            Ok(()) => drop(self.values.insert(key.name, given)),
+            Err(error) => self.errors.push(error),
+        }
+    }
+
     fn put_variable(&mut self, name: &OsStr, value: &OsStr) {
         let name = name.to_string_lossy();
         let variable = name.clone().into_owned();
@@ -343,11 +536,17 @@ impl Layer {
             Variable::Foreign => {}
             Variable::Prefixed(key) => self.errors.push(SettingsError::Prefixed { variable, key: key.to_owned() }),
             Variable::Setting(key) => match value.to_str() {
-                Some(text) => self.put(key, Source::Environment { variable }, |key| (key.convert)(text)),
+                Some(text) => self.put(key, Source::Environment { variable }, |key| typed(key, text)),
                 None => self.errors.push(SettingsError::NotText { variable }),
             },
         }
     }
+}
+
+/// A text from outside as the value it stands for. One that is a reference becomes a value when its secret is known.
+fn typed(key: &Key, text: &str) -> Value {
+    let whole = Value::from(text);
+    if references::is_whole(&whole) { whole } else { (key.convert)(text) }
 }
 
 /// The argument if it looks like the name of a key; it may be a secret otherwise.

@@ -7,6 +7,7 @@
 
 mod change;
 mod collection;
+mod content;
 mod delivery;
 mod environment;
 mod error;
@@ -15,6 +16,7 @@ mod key;
 mod layers;
 mod names;
 mod redact;
+mod references;
 mod resolved;
 mod rule;
 mod secret;
@@ -26,10 +28,14 @@ mod watched;
 mod yaml;
 
 pub use change::{Changes, changes};
+pub(crate) use content::{Content, content};
 pub use environment::Environment;
 pub use error::{SettingsError, SettingsErrors};
 pub use key::{Key, Reload};
+pub(crate) use layers::ItemValue;
 pub use layers::{Layers, Source};
+pub(crate) use names::Name;
+pub use references::Reference;
 pub use resolved::{Origin, Resolved};
 pub use secret::Secret;
 pub use table::Settings;

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::key::{Key, Reload};
 use super::layers::Source;
+use super::redact::REDACTED;
+use super::references;
 use super::table::Settings;
 use super::template::toml_text;
 
@@ -23,6 +25,18 @@ pub struct Origin {
 impl Origin {
     pub(crate) fn new(key: &'static Key, value: &Value, source: Source) -> Self {
         Self { key, shown: (key.show)(value), source }
+    }
+
+    /// The origin of a value that refers to secrets: shown as it was written, the secrets not filled in.
+    pub(crate) fn of_reference(key: &'static Key, written: &Value, source: Source) -> Self {
+        // Nothing but a reference gives nothing away; what stands around one may.
+        let shown = if references::is_whole(written) { written.clone() } else { (key.show)(written) };
+        Self { key, shown, source }
+    }
+
+    /// The origin of a value that is not to be seen.
+    pub(crate) fn of_secret(key: &'static Key, source: Source) -> Self {
+        Self { key, shown: Value::from(REDACTED), source }
     }
 
     /// The key.

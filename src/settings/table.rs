@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::collection::{Codes, Components, Domains, Words};
 use super::delivery::{ApiKey, BaseUrl, SecretKey};
 use super::key::{Key, Reload, settings_table};
+use super::redact::REDACTED;
 use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
@@ -51,7 +52,7 @@ settings_table! {
         /// Vary the delay by `DOWNLOAD_DELAY_JITTER`.
         "RANDOMIZE_DOWNLOAD_DELAY" Live randomize_download_delay: bool = Flag, json!(true);
         /// Share by which a delay varies: 0.5 means from half to one and a half times the delay.
-        "DOWNLOAD_DELAY_JITTER" Restart download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
+        "DOWNLOAD_DELAY_JITTER" Live download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
         /// Requests taken from the queue and not yet handled; 0: twice `CONCURRENT_REQUESTS` plus 64.
         "WINDOW_REQUESTS" Restart window_requests: usize = Whole::<usize>::between(0, 1_000_000), json!(0);
         /// Decoded bytes of responses that were not yet handled; reading pauses above it.
@@ -59,11 +60,11 @@ settings_table! {
     }
     "Downloads" {
         /// Time for one attempt as a whole.
-        "DOWNLOAD_TIMEOUT" Restart download_timeout: Duration = Span::seconds(0.001, DAY), json!(180);
+        "DOWNLOAD_TIMEOUT" Live download_timeout: Duration = Span::seconds(0.001, DAY), json!(180);
         /// Time to connect, TLS included.
         "DOWNLOAD_CONNECT_TIMEOUT" Restart download_connect_timeout: Duration = Span::seconds(0.001, DAY), json!(15);
         /// Time without a single byte before a download is given up.
-        "DOWNLOAD_IDLE_TIMEOUT" Restart download_idle_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
+        "DOWNLOAD_IDLE_TIMEOUT" Live download_idle_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
         /// Largest body, decoded; a larger one fails the request. There is always a limit.
         "DOWNLOAD_MAXSIZE" Restart download_maxsize: u64 = Bytes { min: 1, max: TIB }, json!("64MiB");
         /// Decoded size from which a body is named in the log; 0: never.
@@ -87,21 +88,21 @@ settings_table! {
         /// Redirects of one request before it is given up.
         "REDIRECT_MAX_TIMES" Restart redirect_max_times: u32 = Whole::<u32>::between(0, 1_000), json!(20);
         /// Added to the priority of a request that was redirected.
-        "REDIRECT_PRIORITY_ADJUST" Restart redirect_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(2);
+        "REDIRECT_PRIORITY_ADJUST" Live redirect_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(2);
         /// Repeat failed attempts.
-        "RETRY_ENABLED" Restart retry_enabled: bool = Flag, json!(true);
+        "RETRY_ENABLED" Live retry_enabled: bool = Flag, json!(true);
         /// Attempts after the first one.
-        "RETRY_TIMES" Restart retry_times: u32 = Whole::<u32>::between(0, 1_000), json!(2);
+        "RETRY_TIMES" Live retry_times: u32 = Whole::<u32>::between(0, 1_000), json!(2);
         /// Status codes that are retried.
-        "RETRY_HTTP_CODES" Restart retry_http_codes: Vec<u16> = Codes, json!([500, 502, 503, 504, 522, 524, 408, 429]);
+        "RETRY_HTTP_CODES" Live retry_http_codes: Vec<u16> = Codes, json!([500, 502, 503, 504, 522, 524, 408, 429]);
         /// Added to the priority of a request that is retried.
-        "RETRY_PRIORITY_ADJUST" Restart retry_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(-1);
+        "RETRY_PRIORITY_ADJUST" Live retry_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(-1);
         /// Wait before the first retry; doubles with each further one, with jitter.
-        "RETRY_BACKOFF" Restart retry_backoff: Duration = Span::seconds(0.0, DAY), json!(1);
+        "RETRY_BACKOFF" Live retry_backoff: Duration = Span::seconds(0.0, DAY), json!(1);
         /// Longest wait of our own before a retry. At least `RETRY_BACKOFF`.
-        "RETRY_BACKOFF_MAX" Restart retry_backoff_max: Duration = Span::seconds(0.0, DAY), json!(60);
+        "RETRY_BACKOFF_MAX" Live retry_backoff_max: Duration = Span::seconds(0.0, DAY), json!(60);
         /// Longest `Retry-After` that is honoured; a longer one is cut to it.
-        "RETRY_AFTER_MAX" Restart retry_after_max: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
+        "RETRY_AFTER_MAX" Live retry_after_max: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
     }
     "What is crawled" {
         /// Fetch and obey robots.txt.
@@ -109,7 +110,7 @@ settings_table! {
         /// Product name looked up in robots.txt; not set: the request's `User-Agent`.
         "ROBOTSTXT_USER_AGENT" Restart robotstxt_user_agent: Option<String> = OptionalText, json!(null);
         /// Time to fetch a robots.txt.
-        "ROBOTSTXT_TIMEOUT" Restart robotstxt_timeout: Duration = Span::seconds(0.001, DAY), json!(30);
+        "ROBOTSTXT_TIMEOUT" Live robotstxt_timeout: Duration = Span::seconds(0.001, DAY), json!(30);
         /// Links from a start request to the deepest page; 0: no limit.
         "DEPTH_LIMIT" Restart depth_limit: u32 = Whole::<u32>::between(0, 1_000_000), json!(0);
         /// Taken off the priority per level of depth; above 0 leads towards breadth first.
@@ -142,13 +143,13 @@ settings_table! {
     }
     "When the crawl ends by itself" {
         /// Age at which the crawl is closed; 0: off.
-        "CLOSESPIDER_TIMEOUT" Restart closespider_timeout: Duration = Span::seconds(0.0, 3_650.0 * DAY), json!(0);
+        "CLOSESPIDER_TIMEOUT" Live closespider_timeout: Duration = Span::seconds(0.0, 3_650.0 * DAY), json!(0);
         /// Items after which the crawl is closed; 0: off.
-        "CLOSESPIDER_ITEMCOUNT" Restart closespider_itemcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        "CLOSESPIDER_ITEMCOUNT" Live closespider_itemcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
         /// Responses after which the crawl is closed; 0: off.
-        "CLOSESPIDER_PAGECOUNT" Restart closespider_pagecount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        "CLOSESPIDER_PAGECOUNT" Live closespider_pagecount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
         /// Errors of callbacks after which the crawl is closed; 0: off.
-        "CLOSESPIDER_ERRORCOUNT" Restart closespider_errorcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        "CLOSESPIDER_ERRORCOUNT" Live closespider_errorcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
     }
     "Logs and progress" {
         /// Least level that is logged.
@@ -197,7 +198,7 @@ settings_table! {
         /// Time without a sign of life after which a parser is replaced.
         "PARSE_STALL" Restart parse_stall: Duration = Span::seconds(0.1, DAY), json!(30);
         /// Time without progress after which the crawl says what it waits for.
-        "STALL_WARN" Restart stall_warn: Duration = Span::seconds(0.1, DAY), json!(30);
+        "STALL_WARN" Live stall_warn: Duration = Span::seconds(0.1, DAY), json!(30);
     }
     "Leases and reports" {
         /// Which requests are leased from which site and client; the first match wins.
@@ -205,7 +206,7 @@ settings_table! {
         /// Requests of one site that may wait for a lease.
         "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
         /// Time without any grant after which a site's requests are given up.
-        "LEASE_GIVE_UP" Restart lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
+        "LEASE_GIVE_UP" Live lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches, with the control plane at `SPINNERET_URL`: `refuse` drops them, counted and
         /// named in the log; `anonymous` sends them without any identity and proxy. The embedded plane always does the latter.
         "LEASE_UNMATCHED" Restart lease_unmatched: UnmatchedLease = Choice {
@@ -259,8 +260,8 @@ settings_table! {
         "SPINNERET_MAX_RETRY_AFTER" Restart spinneret_max_retry_after: Duration = Span::seconds(0.0, 3_600.0), json!(5);
         /// Time without any answer of the plane after which the crawl gives up; 0: never.
         "SPINNERET_UNAVAILABLE_TIMEOUT" Restart spinneret_unavailable_timeout: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
-        /// Config items whose content goes over the settings file, as `group/key`; later ones go over earlier ones. Only live
-        /// settings and names of your own (in lower case) may stand there. Spiders read them with `ctx.config`.
+        /// Config items whose content goes over the settings file, as `group/key`; later ones go over earlier ones. Settings marked
+        /// live and names of your own, with a lower case letter, may stand there. Spiders read the items with `ctx.config`.
         "CONFIG_WATCH" Restart config_watch: Vec<String> = ConfigNames, json!([]);
     }
     "Delivery" {

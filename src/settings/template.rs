@@ -9,9 +9,10 @@ use super::table::Settings;
 pub fn template() -> String {
     let mut text = String::from(
         "# Every setting of Dragline with its default. Take the `# ` off a line to change it.\n\
-         # Order, low to high: default, this file, the spider's own settings, environment, `-s NAME=VALUE`.\n\
+         # Order, low to high: default, this file, items of CONFIG_WATCH, the spider's own settings, environment, `-s NAME=VALUE`.\n\
          # Times are seconds, sizes are bytes or text such as \"64MiB\"; an empty text means not set.\n\
-         # Keys marked \"Live\" take effect in a running crawl when this file changes.\n",
+         # Keys marked \"Live\" take effect in a running crawl when this file or an item of CONFIG_WATCH changes.\n\
+         # A text may be, or hold, `${secret:path}`: a secret of the control plane, read when a crawl starts.\n",
     );
     let mut section = "";
     for key in Settings::keys() {

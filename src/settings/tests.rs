@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod delivery;
+mod secrets;
 mod stack;
 mod whole_table;
 

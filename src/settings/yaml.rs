@@ -30,6 +30,17 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Fault> {
     map.into_iter().map(|(key, value)| Ok(Entry { key: key_text(key)?, value: json_value(value)?, line: lines.next() })).collect()
 }
 
+/// Parses one document of any kind; none at all is nothing.
+pub(crate) fn document(text: &str) -> Result<Value, Fault> {
+    lines_of_settings(text)?;
+    let mut documents = YamlLoader::load_from_str(text).map_err(fault)?.into_iter();
+    match (documents.next(), documents.next()) {
+        (None, _) => Ok(Value::Null),
+        (Some(document), None) => json_value(document),
+        (Some(_), Some(_)) => Err(Fault { place: None, message: "found several documents; allowed: one".to_owned() }),
+    }
+}
+
 /// The lines of the keys at the top, in order; checks depth and aliases of the whole text.
 fn lines_of_settings(text: &str) -> Result<Vec<usize>, Fault> {
     let mut parser = Parser::new_from_str(text);

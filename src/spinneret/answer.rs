@@ -70,6 +70,7 @@ fn failure(reply: &Reply, redactor: &Redactor) -> Error {
         http_status: reply.status,
         is_bare,
         error_kind: None,
+        is_unsent: false,
         source: None,
     })
 }

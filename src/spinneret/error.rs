@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::code::Code;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
-use super::transport::Fault;
+use super::transport::{Fault, Phase};
 
 /// The result of everything here that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -94,6 +94,8 @@ pub struct Details {
     pub is_bare: bool,
     /// How the transport failed, when there was no answer.
     pub error_kind: Option<ErrorKind>,
+    /// Whether the server provably never had the call, when there was no answer.
+    pub(crate) is_unsent: bool,
     /// What lies behind it.
     pub source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -108,6 +110,7 @@ impl Details {
             http_status: 0,
             is_bare: false,
             error_kind: None,
+            is_unsent: false,
             source: None,
         }
     }
@@ -156,6 +159,12 @@ impl Error {
     pub(crate) fn transport(procedure: Procedure, fault: Fault) -> Self {
         let mut details = Details::new(Code::Unavailable, "transport", format!("{procedure}: {}", fault.message));
         details.error_kind = Some(fault.kind);
+        details.is_unsent = match fault.phase {
+            Phase::Unsent => true,
+            Phase::Ambiguous => false,
+            // A refusal at the proxy or a certificate comes before the request, an answer of no use after it.
+            Phase::Permanent => matches!(fault.kind, ErrorKind::Tls | ErrorKind::ProxyAuth | ErrorKind::ConnRefused | ErrorKind::Dns),
+        };
         details.source = fault.source;
         Self::Transport(Box::new(details))
     }

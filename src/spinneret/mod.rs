@@ -27,11 +27,15 @@ mod wire;
 pub use classify::{carried_status, classify, classify_response, is_bad_certificate};
 pub use client::{Client, ClientBuilder};
 pub use code::Code;
+pub(crate) use draft::path_of;
 pub use draft::{BusinessCode, ReportDraft, Stopwatch};
 pub use error::{Details, Error, Result};
 pub use error_kind::ErrorKind;
+pub(crate) use lease::Expiry;
 pub use lease::{Lease, NewLease};
+pub(crate) use merge::parse_cookies;
 pub use merge::{Explicit, Parts, parts};
+pub(crate) use messages::{ReleaseRequest, ReportRequest};
 pub use messages::{
     AcquireBatchRequest, AcquireBatchResponse, AcquireRequest, AcquireResponse, BatchGetConfigRequest, BatchGetConfigResponse,
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 pub(crate) use self::logs::Logs;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
+pub(crate) use super::transport::loopback;
 use super::transport::{Attempt, Fault, Phase, Reply, Transport};
 
 /// What the server does with one call.

@@ -163,6 +163,7 @@ impl Transport for ScriptedTransport {
                 tokio::time::sleep(answer.delay).await;
             }
             let reply = answer.end?;
+            meter.answered(reply.status, Some(reply.body.len() as u64));
             if reply.body.len() > limits.max_bytes {
                 return Err(Fault::new(FailureKind::TooLarge, "scripted body over the limit"));
             }

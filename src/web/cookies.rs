@@ -124,6 +124,13 @@ impl Jar {
         Some(value)
     }
 
+    /// Takes out every cookie of this name, whatever its domain and path; tells how many there were.
+    pub fn remove_named(&mut self, name: &str) -> usize {
+        let named: Vec<Key> = self.ages.values().filter(|key| key.name == name).cloned().collect();
+        named.iter().for_each(|key| self.remove(key));
+        named.len()
+    }
+
     /// Writes the jar, with session cookies and without expired ones, oldest first.
     #[must_use]
     pub fn to_json(&self) -> String {

@@ -283,7 +283,7 @@ fn what_was_confirmed_survives_a_kill() {
 fn keys_are_those_of_the_file_and_the_sample_ones_stay_on_this_machine() {
     let folder = Folder::new();
     let said = folder.refused(&["serve", "--listen", "0.0.0.0:0"]);
-    assert!(said.contains("0.0.0.0:0") && said.contains("config/serve.toml") && said.contains("--keys"), "{said}");
+    assert!(said.contains("0.0.0.0:0") && said.contains("config/serve.toml") && said.contains("--file"), "{said}");
     let said = folder.refused(&["serve", "--keys", "none.toml"]);
     assert!(said.contains("none.toml"), "{said}");
     folder.write("bad.toml", "[[keys]]\napi_key = \"canary-a\"\nsecret = \"canary-b\"\n");

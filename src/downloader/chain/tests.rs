@@ -18,6 +18,9 @@ use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
+mod identities;
+mod leases;
+
 const PAGE: &str = "https://shop.example/p?page=1";
 
 fn grant(name: &str) -> Grant {
@@ -72,7 +75,7 @@ impl Stage {
     }
 
     async fn run(&self, job: &Job, grant: &Grant) -> (Verdict, Attempt) {
-        self.chain.run(job, grant, &Free, &Progress::default(), |_| {}).await
+        self.chain.run(job, grant, &Free, &Progress::under(grant), |_| {}).await
     }
 
     async fn verdict(&self, job: &Job) -> Verdict {
@@ -127,7 +130,7 @@ async fn the_attempt_tells_what_happened_on_the_wire() {
     assert_eq!((reason.as_str(), after), ("503 Service Unavailable", Duration::from_secs(7)));
     assert_eq!((attempt.status, attempt.latency, attempt.charged), (Some(503), Duration::from_secs(3), 4));
     assert_eq!((attempt.sent_at, attempt.retry_after), (Some(begun), Some(Duration::from_secs(7))));
-    assert_eq!(attempt.bytes, "HTTP/1.1 503 Service Unavailable\r\nretry-after: 7\r\n\r\nbusy".len() as u64);
+    assert_eq!(attempt.bytes, "busy".len() as u64, "the decoded body, as the control plane counts it");
     assert!(attempt.fault.is_none());
 }
 
@@ -459,4 +462,17 @@ async fn a_fault_hook_may_repeat_what_the_rules_would_not() {
         }
         assert_eq!(stage.stats.count("retry/max_reached"), i64::from(!repeated));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_settings_count_for_what_is_decided_next() {
+    let stage = Stage::new(ScriptedTransport::with_default(|_| Answer::new(503, "")));
+    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Retry { .. }));
+    let settings = Settings { retry_enabled: false, download_timeout: Duration::from_secs(9), ..Settings::default() };
+    stage.chain.live(&settings);
+    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Fail(..)));
+    let asked = stage.wire.asked();
+    assert_eq!((asked[0].limits.total.as_secs(), asked[1].limits.total.as_secs()), (180, 9));
+    stage.chain.live(&Settings { retry_http_codes: vec![418], ..Settings::default() });
+    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Fail(..)), "503 is not among the codes any more");
 }

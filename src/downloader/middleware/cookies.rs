@@ -1,76 +1,16 @@
-//! Cookies: one jar per identity, and the merge of jar, credential and request into one header.
+//! Cookies: the merge of every source into one `Cookie` header.
 //!
-//! Precedence per cookie name: credential < jar < what the spider set; after a redirect the jar goes before the
-//! spider, since an answer on the way may have changed the cookie. Jars are bounded in number; the one unused
-//! for longest goes, and is counted. No jar is ever read for another identity.
+//! Precedence per name: default headers < credential < jar < what the spider set; after a redirect the jar goes before
+//! the spider, since an answer on the way may have changed the cookie. Jars are kept in [`super::jars`].
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use http::header::{COOKIE, SET_COOKIE};
+use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
-use moka::notification::RemovalCause;
-use moka::policy::EvictionPolicy;
-use moka::sync::Cache;
 use secrecy::ExposeSecret;
-use url::Url;
 
 use crate::api::request::Request;
-use crate::api::stats::Stats;
-use crate::plane::{Credential, IdentityKey};
-use crate::web::cookies::Jar;
-
-/// Jars kept at once.
-const JARS_MAX: u64 = 10_000;
-
-/// The jars of a crawl.
-pub(crate) struct Jars {
-    jars: Cache<IdentityKey, Arc<Mutex<Jar>>>,
-}
-
-impl Jars {
-    /// No jars yet; evictions are counted in `stats`.
-    pub(crate) fn new(stats: &Stats) -> Self {
-        Self::with_bound(stats, JARS_MAX)
-    }
-
-    fn with_bound(stats: &Stats, most: u64) -> Self {
-        let stats = stats.clone();
-        let jars = Cache::builder()
-            .max_capacity(most)
-            .eviction_policy(EvictionPolicy::lru())
-            .eviction_listener(move |_: Arc<IdentityKey>, _, cause| {
-                if cause == RemovalCause::Size {
-                    stats.inc("cookies/jars_evicted");
-                }
-            })
-            .build();
-        Self { jars }
-    }
-
-    /// The jar's `Cookie` value for a URL.
-    pub(crate) fn header(&self, identity: &IdentityKey, url: &Url) -> Option<HeaderValue> {
-        let jar = self.jars.get(identity)?;
-        jar.lock().unwrap_or_else(PoisonError::into_inner).header(url)
-    }
-
-    /// Keeps the cookies of an answer from `url`.
-    pub(crate) fn store(&self, identity: &IdentityKey, url: &Url, headers: &HeaderMap) {
-        if !headers.contains_key(SET_COOKIE) {
-            return;
-        }
-        let jar = match self.jars.get(identity) {
-            Some(jar) => jar,
-            None => self.jars.get_with(identity.clone(), Arc::default),
-        };
-        jar.lock().unwrap_or_else(PoisonError::into_inner).set(url, headers.get_all(SET_COOKIE).iter());
-    }
-
-    /// Does the eviction that is due.
-    pub(crate) fn tidy(&self) {
-        self.jars.run_pending_tasks();
-    }
-}
+use crate::plane::Credential;
 
 /// Where a request stands in a redirect chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,12 +19,17 @@ pub(crate) enum Leg {
     Redirected,
 }
 
-/// The `Cookie` header of a request; `None` when no source has one for it.
-pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Credential, leg: Leg) -> Option<HeaderValue> {
-    let by_hand = request.headers().and_then(|headers| headers.get(COOKIE));
-    let granted = credential.headers.get(COOKIE);
-    let is_plain = request.cookies().is_empty() && by_hand.is_none() && granted.is_none() && credential.cookies.is_empty();
-    if is_plain {
+/// The `Cookie` header of a request; `None` when no source has one for it. `base` are the default headers.
+pub(crate) fn merge(
+    request: &Request,
+    jar: Option<HeaderValue>,
+    credential: &Credential,
+    base: &HeaderMap,
+    leg: Leg,
+) -> Option<HeaderValue> {
+    let by_hand = request.headers().filter(|headers| headers.contains_key(COOKIE));
+    let has_granted = !credential.cookies.is_empty() || credential.headers.contains_key(COOKIE);
+    if request.cookies().is_empty() && by_hand.is_none() && !has_granted && !base.contains_key(COOKIE) {
         return jar;
     }
     let mut line = Line::default();
@@ -92,13 +37,29 @@ pub(crate) fn merge(request: &Request, jar: Option<HeaderValue>, credential: &Cr
         line.level(jar.iter().flat_map(pairs), Twins::Keep);
     }
     line.level(request.cookies().iter().rev().map(|(name, value)| (name.as_bytes(), value.as_bytes())), Twins::Drop);
-    line.level(by_hand.into_iter().flat_map(pairs), Twins::Keep);
+    line.level(by_hand.into_iter().flat_map(in_headers), Twins::Keep);
     if leg == Leg::First {
         line.level(jar.iter().flat_map(pairs), Twins::Keep);
     }
-    line.level(credential.cookies.iter().map(|(name, value)| (name.as_bytes(), value.expose_secret().as_bytes())), Twins::Keep);
-    line.level(granted.into_iter().flat_map(pairs), Twins::Keep);
+    line.level(in_map(credential), Twins::Keep);
+    line.level(in_headers(&credential.headers), Twins::Keep);
+    line.level(in_headers(base), Twins::Keep);
     line.finish()
+}
+
+/// The cookies a credential brings: those of its map, then those of its `Cookie` headers with other names.
+pub(crate) fn granted(credential: &Credential) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let others = in_headers(&credential.headers)
+        .filter(|(name, _)| !credential.cookies.iter().any(|(known, _)| known.as_bytes() == *name));
+    in_map(credential).chain(others)
+}
+
+fn in_map(credential: &Credential) -> impl Iterator<Item = (&[u8], &[u8])> {
+    credential.cookies.iter().map(|(name, value)| (name.as_bytes(), value.expose_secret().as_bytes()))
+}
+
+fn in_headers(headers: &HeaderMap) -> impl Iterator<Item = (&[u8], &[u8])> {
+    headers.get_all(COOKIE).into_iter().flat_map(pairs)
 }
 
 /// Whether one level may have several cookies of one name (a jar may: by path).
@@ -164,14 +125,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
     use super::*;
 
-    fn identity(name: &str) -> IdentityKey {
-        IdentityKey { site: "shop".into(), name: name.into() }
-    }
-
-    fn answer(cookie: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(SET_COOKIE, HeaderValue::from_static(cookie))])
-    }
-
     fn request(by_hand: Option<&str>, cookies: &[(&str, &str)]) -> Request {
         let mut request = Request::get("https://shop.example/", &()).unwrap();
         if let Some(text) = by_hand {
@@ -201,41 +154,67 @@ mod tests {
             (None, vec![("c", "own")], vec![("c", "grant")], "c=own; a=jar; b=jar; b=jar2"),
         ];
         for (by_hand, cookies, granted, merged) in table {
-            let value = merge(&request(by_hand, &cookies), jar(), &credential(&granted), Leg::First).unwrap();
+            let value = merge(&request(by_hand, &cookies), jar(), &credential(&granted), &HeaderMap::new(), Leg::First).unwrap();
             assert_eq!(value, merged);
         }
-        assert_eq!(merge(&request(None, &[]), None, &Credential::default(), Leg::First), None);
-        let after_redirect = merge(&request(None, &[("a", "own"), ("d", "own")]), jar(), &Credential::default(), Leg::Redirected);
+        assert_eq!(merge(&request(None, &[]), None, &Credential::default(), &HeaderMap::new(), Leg::First), None);
+        let own = request(None, &[("a", "own"), ("d", "own")]);
+        let after_redirect = merge(&own, jar(), &Credential::default(), &HeaderMap::new(), Leg::Redirected);
         assert_eq!(after_redirect.unwrap(), "a=jar; b=jar; b=jar2; d=own");
     }
 
     #[test]
     fn a_cookie_that_would_look_like_two_is_left_out() {
-        let value = merge(&request(None, &[("a", "1; b=2"), ("c", "3")]), None, &Credential::default(), Leg::First);
+        let own = request(None, &[("a", "1; b=2"), ("c", "3")]);
+        let value = merge(&own, None, &Credential::default(), &HeaderMap::new(), Leg::First);
         assert_eq!(value.unwrap(), "c=3");
     }
 
-    #[test]
-    fn a_jar_is_read_for_its_own_identity_only() {
-        let jars = Jars::new(&Stats::new());
-        let url = Url::parse("https://shop.example/a").unwrap();
-        jars.store(&identity("a"), &url, &answer("sid=canary-a"));
-        assert_eq!(jars.header(&identity("a"), &url).unwrap(), "sid=canary-a");
-        assert_eq!(jars.header(&identity("b"), &url), None);
-        assert_eq!(jars.header(&identity("a"), &Url::parse("https://other.example/a").unwrap()), None);
+    fn base(cookie: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(cookie))])
+    }
+
+    fn credential(map: &[(&str, &str)], header: Option<&'static str>) -> Credential {
+        Credential {
+            headers: header.map(base).unwrap_or_default(),
+            cookies: map.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect(),
+            ..Credential::default()
+        }
+    }
+
+    fn merged(own: &Request, granted: &Credential, base: &HeaderMap) -> String {
+        merge(own, None, granted, base, Leg::First).unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn jars_beyond_the_bound_go_and_are_counted() {
-        let stats = Stats::new();
-        let jars = Jars::with_bound(&stats, 4);
-        let url = Url::parse("https://shop.example/a").unwrap();
-        for n in 0..20 {
-            jars.store(&identity(&n.to_string()), &url, &answer("a=b"));
-            jars.tidy();
-        }
-        assert_eq!(stats.count("cookies/jars_evicted"), 16);
-        assert!(jars.header(&identity("19"), &url).is_some());
-        assert!(jars.header(&identity("0"), &url).is_none());
+    fn a_granted_cookie_goes_before_that_of_the_default_headers() {
+        let granted = credential(&[("lang", "grant")], None);
+        assert_eq!(merged(&request(None, &[]), &granted, &base("lang=base; theme=base")), "lang=grant; theme=base");
+    }
+
+    #[test]
+    fn the_requests_own_cookie_goes_before_a_granted_one() {
+        let granted = credential(&[("lang", "grant"), ("sid", "grant")], None);
+        assert_eq!(merged(&request(None, &[("lang", "own")]), &granted, &HeaderMap::new()), "lang=own; sid=grant");
+        assert_eq!(merged(&request(Some("lang=own"), &[]), &granted, &HeaderMap::new()), "lang=own; sid=grant");
+    }
+
+    #[test]
+    fn the_requests_own_cookie_goes_before_that_of_the_default_headers() {
+        let nothing = Credential::default();
+        assert_eq!(merged(&request(None, &[("lang", "own")]), &nothing, &base("lang=base; theme=base")), "lang=own; theme=base");
+    }
+
+    #[test]
+    fn a_credentials_cookie_header_merges_by_name_with_its_map() {
+        let mut granted = credential(&[("sid", "map")], Some("sid=header; device=header"));
+        granted.headers.append(COOKIE, HeaderValue::from_static("third=header"));
+        assert_eq!(merged(&request(None, &[]), &granted, &HeaderMap::new()), "sid=map; device=header; third=header");
+        assert_eq!(merged(&request(Some("device=own"), &[]), &granted, &HeaderMap::new()), "device=own; sid=map; third=header");
+        assert_eq!(granted_names(&granted), ["sid", "device", "third"]);
+    }
+
+    fn granted_names(credential: &Credential) -> Vec<String> {
+        super::granted(credential).map(|(name, _)| String::from_utf8_lossy(name).into_owned()).collect()
     }
 }

@@ -1,9 +1,10 @@
 //! Merges what a request is made of: base headers, the lease's credential, the spider's own words.
 //!
 //! Precedence per header and per query name: base headers < credential < what the spider set. Cookies are
-//! merged in [`super::cookies`]. Headers that only the client may set are dropped from every source.
+//! merged in [`super::cookies`]. Headers that only the client may set are dropped from every source; a proxy's
+//! credential comes with its URL and never from here.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, PROXY_AUTHORIZATION, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName};
 use secrecy::ExposeSecret;
 use url::Url;
@@ -13,6 +14,9 @@ use crate::plane::Credential;
 /// The headers of a request, `Cookie` left out.
 pub(crate) fn headers(base: &HeaderMap, credential: &HeaderMap, own: Option<&HeaderMap>) -> HeaderMap {
     let mut merged = base.clone();
+    for name in RESERVED {
+        merged.remove(name);
+    }
     overlay(&mut merged, credential, Secrecy::Secret);
     if let Some(own) = own {
         overlay(&mut merged, own, Secrecy::AsGiven);
@@ -36,25 +40,8 @@ pub(crate) fn query(url: &mut Url, credential: &Credential) {
     }
 }
 
-/// Takes the credential's query parameters out of a URL that came from outside, such as a redirect that
-/// repeats them: they are merged again at the next hop, and must not stand in queue, records and logs.
-pub(crate) fn without_granted_query(url: &mut Url, credential: &Credential) {
-    let Some(query) = url.query() else { return };
-    if credential.query.is_empty() {
-        return;
-    }
-    let granted = |pair: &&str| {
-        url::form_urlencoded::parse(pair.as_bytes())
-            .next()
-            .is_some_and(|(name, value)| credential.query.iter().any(|(n, v)| *n == name && v.expose_secret() == value))
-    };
-    if !query.split('&').any(|pair| granted(&pair)) {
-        return;
-    }
-    let kept: Vec<&str> = query.split('&').filter(|pair| !granted(pair)).collect();
-    let kept = (!kept.is_empty()).then(|| kept.join("&"));
-    url.set_query(kept.as_deref());
-}
+/// Merged elsewhere, or the client's to set.
+const RESERVED: [HeaderName; 6] = [COOKIE, HOST, CONTENT_LENGTH, CONNECTION, TRANSFER_ENCODING, PROXY_AUTHORIZATION];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrecy {
@@ -83,7 +70,7 @@ fn overlay(below: &mut HeaderMap, above: &HeaderMap, secrecy: Secrecy) {
 }
 
 fn is_reserved(name: &HeaderName) -> bool {
-    [COOKIE, HOST, CONTENT_LENGTH, CONNECTION, TRANSFER_ENCODING].contains(name)
+    RESERVED.contains(name)
 }
 
 #[cfg(test)]
@@ -116,6 +103,33 @@ mod tests {
     }
 
     #[test]
+    fn a_granted_header_goes_before_a_default_one() {
+        let merged = headers(&map(&[("user-agent", "base")]), &map(&[("User-Agent", "grant")]), None);
+        assert_eq!(merged.get_all("USER-AGENT").iter().collect::<Vec<_>>(), ["grant"]);
+    }
+
+    #[test]
+    fn the_requests_own_header_goes_before_a_granted_one() {
+        let merged = headers(&HeaderMap::new(), &map(&[("X-Device", "grant")]), Some(&map(&[("x-device", "own")])));
+        assert_eq!(merged.get_all("x-DEVICE").iter().collect::<Vec<_>>(), ["own"]);
+    }
+
+    #[test]
+    fn the_requests_own_header_goes_before_a_default_one() {
+        let merged = headers(&map(&[("Accept", "base")]), &HeaderMap::new(), Some(&map(&[("accept", "own")])));
+        assert_eq!(merged.get_all("ACCEPT").iter().collect::<Vec<_>>(), ["own"]);
+    }
+
+    #[test]
+    fn the_requests_own_query_goes_before_a_granted_one() {
+        let granted =
+            Credential { query: vec![("lang".into(), "grant".into()), ("key".into(), "grant".into())], ..Credential::default() };
+        let mut url = Url::parse("https://shop.example/a?lang=own&q=%7e+x").unwrap();
+        query(&mut url, &granted);
+        assert_eq!(url.query(), Some("lang=own&q=%7e+x&key=grant"), "what the spider wrote stays as it is written");
+    }
+
+    #[test]
     fn several_values_of_one_name_stay_together() {
         let merged = headers(&map(&[("a", "0")]), &map(&[("a", "1"), ("a", "2"), ("b", "3")]), None);
         assert_eq!(merged.get_all("a").iter().collect::<Vec<_>>(), ["1", "2"]);
@@ -123,8 +137,15 @@ mod tests {
 
     #[test]
     fn headers_of_the_client_are_dropped() {
-        let own = map(&[("content-length", "7"), ("host", "x"), ("connection", "close"), ("cookie", "a=b"), ("x", "y")]);
-        assert_eq!(headers(&HeaderMap::new(), &own, Some(&own)).keys().collect::<Vec<_>>(), ["x"]);
+        let own = map(&[
+            ("content-length", "7"),
+            ("host", "x"),
+            ("connection", "close"),
+            ("cookie", "a=b"),
+            ("proxy-authorization", "z"),
+            ("x", "y"),
+        ]);
+        assert_eq!(headers(&own, &own, Some(&own)).keys().collect::<Vec<_>>(), ["x"]);
     }
 
     #[test]
@@ -134,22 +155,5 @@ mod tests {
         let mut url = Url::parse("https://shop.example/a?page=1#f").unwrap();
         query(&mut url, &credential);
         assert_eq!(url.as_str(), "https://shop.example/a?page=1&key=canary#f");
-        without_granted_query(&mut url, &credential);
-        assert_eq!(url.as_str(), "https://shop.example/a?page=1#f");
-    }
-
-    #[test]
-    fn only_a_granted_value_is_taken_out_of_a_url() {
-        let credential = Credential { query: vec![("key".into(), "can ary".into())], ..Credential::default() };
-        for (from, to) in [
-            ("http://a.example/?key=can+ary", "http://a.example/"),
-            ("http://a.example/?x=1&key=can%20ary&y=%7e", "http://a.example/?x=1&y=%7e"),
-            ("http://a.example/?key=other&&", "http://a.example/?key=other&&"),
-            ("http://a.example/", "http://a.example/"),
-        ] {
-            let mut url = Url::parse(from).unwrap();
-            without_granted_query(&mut url, &credential);
-            assert_eq!(url.as_str(), to);
-        }
     }
 }

@@ -4,8 +4,8 @@ use http::header::LOCATION;
 use http::{HeaderMap, Method, StatusCode};
 use url::Url;
 
+use super::granted;
 use super::http_error::asks_for;
-use super::merge::without_granted_query;
 use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::config::RedirectRules;
 use crate::plane::Credential;
@@ -49,7 +49,13 @@ fn follow(rules: RedirectRules, job: &Job, credential: &Credential, status: Stat
         // What cannot be read is not repeated: it may hold anything.
         target(format!("the Location of this {} answer is no URL", status.as_u16()))
     })?;
-    without_granted_query(&mut to, credential);
+    granted::clear(&mut to, credential).map_err(|_| {
+        target(format!(
+            "the Location of this {} answer repeats a query value of the lease in its path or host; following it would show the \
+             value in queue and records; the request is better made without redirects",
+            status.as_u16()
+        ))
+    })?;
     if !matches!(to.scheme(), "http" | "https") || !to.has_host() {
         return Err(target(format!("a redirect to the scheme {:?} is not followed, only http and https are", to.scheme())));
     }
@@ -154,5 +160,14 @@ mod tests {
         let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static("/z?key=canary&p=2"))]);
         let hop = decide(RULES, &job(Method::GET), &credential, StatusCode::FOUND, &headers).unwrap().unwrap();
         assert_eq!(hop.to.as_str(), "http://a.example/z?p=2");
+    }
+
+    #[test]
+    fn a_location_that_cannot_be_cleared_of_the_credential_is_not_followed() {
+        let credential = Credential { query: vec![("key".into(), "canary-value".into())], ..Credential::default() };
+        let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static("/s/canary%2Dvalue"))]);
+        let fault = decide(RULES, &job(Method::GET), &credential, StatusCode::FOUND, &headers).unwrap().unwrap_err();
+        assert_eq!(fault.kind, FailureKind::RedirectTarget);
+        assert!(!fault.message.contains("canary"), "{fault}");
     }
 }

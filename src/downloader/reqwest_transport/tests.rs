@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::plane::{IdentityKey, ProxyUrl};
 
+mod proxies;
 mod record_texts;
 mod tls;
 
@@ -101,12 +102,13 @@ impl Server {
 #[derive(Debug)]
 struct Count {
     charged: AtomicUsize,
+    head: Mutex<Option<(u16, Option<u64>)>>,
     room: bool,
 }
 
 impl Count {
     fn new(room: bool) -> Self {
-        Self { charged: AtomicUsize::new(0), room }
+        Self { charged: AtomicUsize::new(0), head: Mutex::default(), room }
     }
 }
 
@@ -124,6 +126,10 @@ impl Meter for Count {
             self.charged.fetch_add(bytes, Ordering::SeqCst);
         }
         self.room
+    }
+
+    fn answered(&self, status: StatusCode, announced: Option<u64>) {
+        *self.head.lock().unwrap() = Some((status.as_u16(), announced));
     }
 }
 
@@ -307,8 +313,8 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let bad = Server::start("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", Then::Close).await;
     let table = [
-        ("http", format!("http://user:canary@{}", no.addr), "407"),
-        ("https", format!("http://user:canary@{}", no.addr), "407"),
+        ("http", format!("http://user:canary@{}", no.addr), "(407)"),
+        ("https", format!("http://user:canary@{}", no.addr), "(407)"),
         ("https", format!("http://user:canary@{}", bad.addr), "no tunnel to shop.example"),
         ("http", format!("http://user:canary@{gone}"), "the connection to the proxy was refused"),
         ("https", format!("http://user:canary@{gone}"), "the proxy opened no tunnel"),
@@ -319,7 +325,8 @@ async fn a_proxy_that_refuses_is_the_proxys_fault() {
         let mut outgoing = outgoing(&format!("{scheme}://shop.example/"));
         outgoing.proxy = Some(ProxyUrl(proxy.as_str().into()));
         let fault = exchange(outgoing).await.unwrap_err();
-        assert_eq!(fault.kind, FailureKind::Proxy, "{scheme} {fault}");
+        let kind = if text == "(407)" { FailureKind::ProxyAuth } else { FailureKind::Proxy };
+        assert_eq!(fault.kind, kind, "{scheme} {fault}");
         assert!(fault.message.contains(text), "{scheme} {fault}");
         assert!(!format!("{fault:?}").contains("canary"), "{fault:?}");
     }
@@ -366,6 +373,20 @@ async fn a_lost_end_is_kept_and_flagged_when_asked_for() {
         }
         let fault = exchange(outgoing(&server.url("http"))).await.unwrap_err();
         assert_eq!(fault.kind, FailureKind::DataLoss);
+    }
+}
+
+#[tokio::test]
+async fn the_head_of_an_answer_is_told_before_its_body_is_read() {
+    for (answer, head) in [
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 5000000\r\n\r\n", Some((403, Some(5_000_000)))),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", Some((200, None))),
+        ("", None),
+    ] {
+        let server = Server::start(answer, Then::Close).await;
+        let meter = Count::new(true);
+        transport().exchange(outgoing(&server.url("http")), &meter).await.unwrap_err();
+        assert_eq!(*meter.head.lock().unwrap(), head, "{answer}");
     }
 }
 

@@ -1,137 +1,334 @@
-//! The embedded control plane: the server's model of leases in memory, for crawls without a server.
+//! The control plane in this process: the server's model over one file, for crawls without a server.
 //!
-//! Leases identities and proxies of a [`Roster`], lets them rest and cool down, and keeps an exact ledger.
-//! Everything is answered at once: its futures are ready when first polled, and nothing happens before that.
-//! Keeps nothing on disk and knows no wire.
+//! Everything is answered at once: its futures are ready when first polled, nothing happens before that, and no task runs.
+//! What time brings is done at the next call. Time is tokio's clock, counted from the wall clock at the start. Keeps nothing on
+//! disk and knows no wire. Without a file, and for asks that no rule matched, every host has one anonymous identity.
 
-mod leases;
-pub mod roster;
-mod site;
+mod anonymous;
+mod credentials;
+mod feed;
+mod operate;
+mod refusals;
+mod reports;
+#[cfg(test)]
+mod tests;
 
-use std::collections::HashMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use secrecy::SecretString;
 use tokio::time::Instant;
 
-use self::leases::{Holding, Leases, Taken, after};
-use self::roster::{ANONYMOUS, Roster};
-use self::site::{Proxy, Site};
+use self::anonymous::Anonymous;
+use self::credentials::Credentials;
+use self::feed::Feed;
+pub use self::operate::{IdentityChange, Operation};
+use super::desk::{Clock, Desk};
+use super::model::authority::{Granted, GrantedProxy};
+use super::model::refusal::Reason;
+use super::model::scope::Scopes;
+use super::model::token::Token;
+use super::model::{Ms, Plane};
+use super::seed::{self, Part, Seed, SeedError};
 use super::{
-    About, Ask, ControlPlane, Credential, ErrorKind, Grant, IdentityKey, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind,
-    Rejected, Report, Taken as TakenIn,
+    About, Ask, ConfigFeed, ControlPlane, Grant, IdentityKey, IdentityUse, LeaseId, PlaneError, PlaneLedger, ProxyAbout, ProxyUrl, Refusal,
+    Report, Taken,
 };
+use crate::dice::Dice;
+use crate::permissions::is_open_to_others;
+use crate::spinneret::messages::{ReleaseRequest, RenewRequest};
+use crate::spinneret::{AcquireBatchRequest, AcquireRequest, ConfigKey, GetSecretRequest};
 
-/// How long an anonymous lease lasts.
-const ANONYMOUS_TTL: Duration = Duration::from_secs(300);
+/// Reports that the model takes in one call.
+const REPORTS: usize = 500;
 
 /// A control plane in this process.
 pub struct Embedded {
-    state: Mutex<State>,
-    /// Shared by every anonymous grant, so that one costs next to nothing.
-    nobody: Arc<str>,
-    nothing: Arc<Credential>,
+    desk: Arc<Desk>,
+    /// What the plane was read from; without it every ask is anonymous.
+    file: Option<PathBuf>,
+    /// Of every call from here; may do everything.
+    token: Arc<Token>,
+    timeline: Timeline,
+    anonymous: Mutex<Anonymous>,
+    credentials: Mutex<Credentials>,
+    /// Used again and again, so that asking costs nothing.
+    request: Mutex<AcquireRequest>,
 }
 
-struct State {
-    leases: Leases,
-    /// `None` without a roster: then every site has one anonymous identity.
-    sites: Option<HashMap<Arc<str>, usize>>,
-    table: Vec<Site>,
-    proxies: Vec<Proxy>,
+/// What the model's moments are by tokio's clock.
+#[derive(Debug, Clone, Copy)]
+struct Timeline {
+    begin: Instant,
+    /// The same moment by the wall clock.
+    wall: Ms,
 }
 
 impl Embedded {
-    /// A plane that leases from `roster`; without one, every site a rule names has an anonymous identity.
+    /// A plane without a file: every site a rule names has one anonymous identity, without limit, rest or ban.
     #[must_use]
-    pub fn new(roster: Option<&Roster>) -> Self {
-        // Sets this run's lease names apart from an earlier one's; no secret, so any failure may be 0.
-        let instance = getrandom::u32().unwrap_or(0);
-        let (mut table, mut proxies) = (Vec::new(), Vec::new());
-        let sites = roster.map(|roster| {
-            proxies.extend(roster.proxies.iter().map(Proxy::new));
-            let shared: Vec<usize> = (0..proxies.len()).collect();
-            table.extend(roster.sites.iter().map(|site| Site::new(site, &shared, &mut proxies)));
-            roster.sites.iter().enumerate().map(|(index, site)| (Arc::clone(&site.name), index)).collect()
-        });
-        Self {
-            state: Mutex::new(State { leases: Leases::new(instance), sites, table, proxies }),
-            nobody: ANONYMOUS.into(),
-            nothing: Arc::default(),
-        }
+    pub fn anonymous() -> Self {
+        #[allow(clippy::expect_used, reason = "a seed without anything contradicts nothing")]
+        Self::of(Seed::default(), None, chance()).expect("a seed without anything contradicts nothing")
     }
 
-    /// Takes back what has expired. Every call does; this is for the time in which there is none.
+    /// A plane of the file at `path`. One that others than its owner may read is used, with a warning in the log; so with the
+    /// files it refers to.
+    ///
+    /// # Errors
+    /// When a file cannot be read or says something that is not allowed.
+    pub fn load(path: &Path) -> Result<Self, SeedError> {
+        let seed = seed::load(path)?;
+        for file in seed.files.iter().filter(|file| is_open_to_others(file)) {
+            tracing::warn!(path = %file.display(), "the identities file can be read by other users; run chmod 600 on it");
+        }
+        Self::of(seed, Some(path), chance())
+    }
+
+    /// A plane of the text of the file at `path`: JSON if its name ends so, TOML otherwise. The files it refers to are beside
+    /// it.
+    ///
+    /// # Errors
+    /// When it, or a file it refers to, says something that is not allowed.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, SeedError> {
+        Self::parse_with_chance(text, path, chance())
+    }
+
+    /// The same with a seed for all its chance: equal calls at equal moments get equal answers.
+    ///
+    /// # Errors
+    /// As [`Embedded::parse`].
+    pub fn parse_with_chance(text: &str, path: &Path, chance: u64) -> Result<Self, SeedError> {
+        let read = |path: &Path| std::fs::read(path);
+        Self::of(seed::parse(text, path, Part::Whole, &read)?, Some(path), chance)
+    }
+
+    fn of(seed: Seed, file: Option<&Path>, chance: u64) -> Result<Self, SeedError> {
+        let timeline = Timeline::begin();
+        let token = Token {
+            name: "in-process".into(),
+            namespace: Arc::clone(&seed.namespace),
+            scopes: Scopes::everything(),
+            networks: Vec::new(),
+            expires_at: None,
+            rate_limit: None,
+        };
+        let plane = Plane::new(seed, timeline.wall, Dice::new(chance)).map_err(|error| SeedError::Unusable {
+            path: file.unwrap_or(Path::new("")).to_owned(),
+            reason: error.to_string(),
+        })?;
+        Ok(Self {
+            desk: Arc::new(Desk::new(plane, Clock::new(move || timeline.now()))),
+            file: file.map(Path::to_owned),
+            token: Arc::new(token),
+            timeline,
+            anonymous: Mutex::new(Anonymous::new(chance as u32)),
+            credentials: Mutex::default(),
+            request: Mutex::default(),
+        })
+    }
+
+    /// Does what time has brought: ends leases that are over, bans and quarantines. Every call does; this is for the time in
+    /// which there is none.
     pub fn sweep(&self) {
-        self.state().sweep(Instant::now());
+        lock(&self.anonymous).sweep(Instant::now());
+        self.with(|_, _| ());
     }
 
     /// Grants a lease or says why not, at once.
     ///
     /// # Errors
-    /// The refusal, with the exact time until something is free unless that hangs on a lease being given back.
+    /// The refusal, with a hint when to ask again.
     pub fn acquire_now(&self, ask: &Ask) -> Result<Grant, Refusal> {
-        let now = Instant::now();
-        let mut state = self.state();
-        state.sweep(now);
-        let index = match &state.sites {
-            _ if ask.anonymous => None,
-            None => None,
-            Some(sites) => Some(sites.get(&ask.site).copied().ok_or_else(|| unknown(&ask.site, sites))?),
-        };
-        match index {
-            Some(index) => state.grant(index, ask, now),
-            None => Ok(self.anonymous(&mut state, ask, now)),
+        if self.is_anonymous(ask) {
+            return Ok(lock(&self.anonymous).grant(ask, Instant::now()));
+        }
+        let mut request = lock(&self.request);
+        fill(&mut request, ask);
+        let granted = self.with(|plane, now| plane.grant(&self.token, &request, now));
+        drop(request);
+        match granted {
+            Ok(granted) => Ok(self.made(&ask.site, granted)),
+            Err(refusal) => Err(self.refused(ask, refusal)),
         }
     }
 
-    /// Takes reports; answers those that were rejected.
-    pub fn report_now(&self, reports: &[Report]) -> Vec<Rejected> {
-        let now = Instant::now();
-        let mut state = self.state();
-        state.sweep(now);
-        reports.iter().filter_map(|report| state.report(report, now)).collect()
+    /// Grants up to `count` leases, 1 to [`BATCH_MAX`](super::BATCH_MAX), each of another identity; at least one, or says why
+    /// not. There is one anonymous identity for each host.
+    ///
+    /// # Errors
+    /// As [`Embedded::acquire_now`].
+    pub fn acquire_batch_now(&self, ask: &Ask, count: usize) -> Result<Vec<Grant>, Refusal> {
+        if self.is_anonymous(ask) {
+            return self.acquire_now(ask).map(|grant| vec![grant]);
+        }
+        let mut each = AcquireRequest::default();
+        fill(&mut each, ask);
+        let request = AcquireBatchRequest::new(each, i32::try_from(count).unwrap_or(i32::MAX));
+        match self.with(|plane, now| plane.grant_batch(&self.token, &request, now)) {
+            Ok(granted) => Ok(granted.into_iter().map(|granted| self.made(&ask.site, granted)).collect()),
+            Err(refusal) => Err(self.refused(ask, refusal)),
+        }
+    }
+
+    /// Takes reports.
+    pub fn report_now(&self, reports: &[Report]) -> Taken {
+        let mut taken = Taken::default();
+        let mut named = Vec::with_capacity(reports.len());
+        {
+            let mut anonymous = lock(&self.anonymous);
+            let now = Instant::now();
+            for report in reports {
+                if Anonymous::owns(&report.lease) {
+                    anonymous.report(report, &mut taken, now);
+                } else {
+                    named.push(Ok(reports::on_the_wire(report, self.timeline)));
+                }
+            }
+        }
+        while !named.is_empty() {
+            let rest = named.split_off(named.len().min(REPORTS));
+            let call = std::mem::replace(&mut named, rest);
+            // It fails for want of a scope only, and the token has all.
+            if let Ok(answer) = self.with(|plane, now| plane.report(&self.token, call, now)) {
+                taken.duplicated += u64::try_from(answer.duplicated).unwrap_or(0);
+                taken.rejected.extend(answer.rejected.into_iter().map(reports::rejected));
+            }
+        }
+        taken
     }
 
     /// Ends a lease; one that is over stays over.
-    pub fn release_now(&self, lease: &LeaseId) {
-        let now = Instant::now();
-        let mut state = self.state();
-        state.sweep(now);
-        if let Some(holding) = state.leases.release(lease).and_then(|ended| ended.holding) {
-            state.give_back(holding, now);
-        }
-    }
-
-    /// Prolongs a lease by its whole time from now on.
     ///
     /// # Errors
-    /// [`PlaneError::NoLease`] when it is unknown or over.
-    pub fn renew_now(&self, lease: &LeaseId) -> Result<Instant, PlaneError> {
-        let now = Instant::now();
-        let mut state = self.state();
-        state.sweep(now);
-        state.leases.renew(lease, now).ok_or_else(|| PlaneError::NoLease(lease.0.to_string()))
+    /// [`PlaneError::UnknownLease`] when the plane never knew it, or has forgotten it.
+    pub fn release_now(&self, lease: &LeaseId) -> Result<(), PlaneError> {
+        if Anonymous::owns(lease) {
+            lock(&self.anonymous).release(lease, Instant::now());
+            return Ok(());
+        }
+        let request = ReleaseRequest { lease_id: lease.0.to_string() };
+        let released = self.with(|plane, now| plane.release(&self.token, &request, now));
+        released.map(|_| ()).map_err(|_| PlaneError::UnknownLease(lease.0.to_string()))
     }
 
-    fn anonymous(&self, state: &mut State, ask: &Ask, now: Instant) -> Grant {
-        let (lease, expires_at) = state.leases.open(None, ANONYMOUS_TTL, now);
-        Grant {
-            lease,
-            identity: IdentityKey { site: Arc::clone(&ask.site), name: Arc::clone(&self.nobody) },
-            credential: Arc::clone(&self.nothing),
-            proxy: None,
-            about: About::default(),
-            expires_at,
-            renew_before: ANONYMOUS_TTL / 4,
+    /// Prolongs a lease by its whole time from now on, as far as the plane lets it.
+    ///
+    /// # Errors
+    /// [`PlaneError::UnknownLease`], or [`PlaneError::NoLease`] when it is over or as long as it may become.
+    pub fn renew_now(&self, lease: &LeaseId) -> Result<Instant, PlaneError> {
+        if Anonymous::owns(lease) {
+            let renewed = lock(&self.anonymous).renew(lease, Instant::now());
+            return renewed.ok_or_else(|| PlaneError::NoLease(lease.0.to_string()));
+        }
+        let request = RenewRequest { lease_id: lease.0.to_string(), extend_ms: 0 };
+        let renewed = self.with(|plane, now| plane.renew_until(&self.token, &request, now));
+        renewed.map(|until| self.timeline.instant(until)).map_err(|refusal| match refusal.reason {
+            Some(Reason::LeaseUnknown) => PlaneError::UnknownLease(lease.0.to_string()),
+            _ => PlaneError::NoLease(lease.0.to_string()),
+        })
+    }
+
+    /// All leases by their end.
+    #[must_use]
+    pub fn ledger_now(&self) -> PlaneLedger {
+        self.sweep();
+        let anonymous = lock(&self.anonymous).ledger();
+        let named = self.with(|plane, _| plane.totals());
+        PlaneLedger {
+            acquired: named.acquired + anonymous.acquired,
+            released: named.released + anonymous.released,
+            expired: named.expired + anonymous.expired,
+            open: named.open + anonymous.open,
+            reports: named.reports + anonymous.reports,
+            cooled: named.cooled,
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing that changes the state can panic half-way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Follows config items; see [`ControlPlane::follow`].
+    ///
+    /// # Errors
+    /// [`PlaneError::Invalid`] for none or more than 200 items, or a name that is not allowed.
+    pub fn follow_now(&self, keys: Vec<ConfigKey>) -> Result<Arc<dyn ConfigFeed>, PlaneError> {
+        Ok(Arc::new(Feed::begin(Arc::clone(&self.desk), Arc::clone(&self.token), keys)?))
+    }
+
+    /// A secret of the file; see [`ControlPlane::secret`].
+    ///
+    /// # Errors
+    /// [`PlaneError::NotFound`] when there is none, [`PlaneError::Invalid`] for a path that is not allowed.
+    pub fn secret_now(&self, path: &str) -> Result<SecretString, PlaneError> {
+        let request = GetSecretRequest { path: path.to_owned(), version: 0 };
+        let secret = self.with(|plane, _| plane.get_secret(&self.token, &request)).map_err(refusals::failed)?;
+        tracing::info!(target: "dragline::plane", path, version = secret.version, "a secret was read");
+        Ok(SecretString::from(secret.value))
+    }
+
+    fn is_anonymous(&self, ask: &Ask) -> bool {
+        ask.anonymous || self.file.is_none()
+    }
+
+    /// Does something with the plane, after what is due.
+    fn with<T>(&self, act: impl FnOnce(&mut Plane, Ms) -> T) -> T {
+        self.desk.with(|plane, now| {
+            plane.tick(now);
+            act(plane, now)
+        })
+    }
+
+    fn made(&self, site: &Arc<str>, granted: Granted) -> Grant {
+        let identity = IdentityKey { site: Arc::clone(site), name: granted.identity };
+        let credential = lock(&self.credentials).of(granted.place, granted.credential, &identity);
+        let (proxy, proxy_about) = granted.proxy.map(split).unzip();
+        Grant {
+            lease: LeaseId(granted.lease.to_string().into()),
+            identity,
+            credential,
+            proxy,
+            about: About {
+                group: granted.group,
+                identity_type: granted.kind,
+                proxy: proxy_about,
+                is_sticky: granted.is_sticky,
+                is_probe: granted.is_probe,
+            },
+            expires_at: self.timeline.instant(granted.until),
+            renew_before: Duration::from_millis(granted.renew_before),
+        }
+    }
+
+    fn refused(&self, ask: &Ask, refusal: super::model::refusal::Refusal) -> Refusal {
+        let file = self.file.as_deref().unwrap_or(Path::new(""));
+        self.desk.with(|plane, _| refusals::refused(ask, refusal, plane, file))
+    }
+}
+
+impl Timeline {
+    fn begin() -> Self {
+        let wall = Ms::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+        Self { begin: Instant::now(), wall }
+    }
+
+    fn now(&self) -> Ms {
+        let passed = Ms::try_from(self.begin.elapsed().as_millis()).unwrap_or(Ms::MAX);
+        self.wall.saturating_add(passed)
+    }
+
+    /// A moment of the model; one beyond the clock's end is the beginning's, which is over.
+    fn instant(&self, at: Ms) -> Instant {
+        self.begin.checked_add(Duration::from_millis(at.saturating_sub(self.wall))).unwrap_or(self.begin)
+    }
+
+    /// A moment of tokio's clock as the model tells it.
+    fn moment(&self, at: Instant) -> Ms {
+        let millis = |time: Duration| Ms::try_from(time.as_millis()).unwrap_or(Ms::MAX);
+        match at.checked_duration_since(self.begin) {
+            Some(passed) => self.wall.saturating_add(millis(passed)),
+            None => self.wall.saturating_sub(millis(self.begin.duration_since(at))),
+        }
     }
 }
 
@@ -140,15 +337,16 @@ impl ControlPlane for Embedded {
         Box::pin(async move { self.acquire_now(&ask) })
     }
 
-    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<TakenIn, PlaneError>> {
-        Box::pin(async move { Ok(TakenIn { duplicated: 0, rejected: self.report_now(&reports) }) })
+    fn acquire_batch(&self, ask: Ask, count: usize) -> BoxFuture<'_, Result<Vec<Grant>, Refusal>> {
+        Box::pin(async move { self.acquire_batch_now(&ask, count) })
+    }
+
+    fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
+        Box::pin(async move { Ok(self.report_now(&reports)) })
     }
 
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {
-        Box::pin(async move {
-            self.release_now(&lease);
-            Ok(())
-        })
+        Box::pin(async move { self.release_now(&lease) })
     }
 
     fn renew(&self, lease: LeaseId) -> BoxFuture<'_, Result<Instant, PlaneError>> {
@@ -156,114 +354,54 @@ impl ControlPlane for Embedded {
     }
 
     fn ledger(&self) -> Option<PlaneLedger> {
-        let mut state = self.state();
-        state.sweep(Instant::now());
-        Some(state.leases.ledger())
+        Some(self.ledger_now())
+    }
+
+    fn identities(&self) -> Vec<IdentityUse> {
+        self.with(|plane, _| plane.uses())
+    }
+
+    fn follow(&self, keys: Vec<ConfigKey>) -> BoxFuture<'_, Result<Arc<dyn ConfigFeed>, PlaneError>> {
+        Box::pin(async move { self.follow_now(keys) })
+    }
+
+    fn secret(&self, path: String) -> BoxFuture<'_, Result<SecretString, PlaneError>> {
+        Box::pin(async move { self.secret_now(&path) })
     }
 }
 
 impl fmt::Debug for Embedded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state();
-        f.debug_struct("Embedded")
-            .field("sites", &state.table.len())
-            .field("proxies", &state.proxies.len())
-            .field("ledger", &state.leases.ledger())
-            .finish_non_exhaustive()
+        f.debug_struct("Embedded").field("file", &self.file).finish_non_exhaustive()
     }
 }
 
-impl State {
-    fn sweep(&mut self, now: Instant) {
-        while let Some(ended) = self.leases.expire(now) {
-            if let Some(holding) = ended.holding {
-                self.give_back(holding, ended.expires_at);
-            }
-        }
-    }
+/// Nothing that changes what is behind these locks can panic half-way.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn grant(&mut self, index: usize, ask: &Ask, now: Instant) -> Result<Grant, Refusal> {
-        let Self { leases, table, proxies, .. } = self;
-        // The index comes from the table's own map.
-        let Some(site) = table.get_mut(index) else { return Err(unknown(&ask.site, &HashMap::new())) };
-        let pick = site.pick(ask, proxies, now).map_err(|no| Refusal {
-            why: no.why,
-            retry_after: no.free_at.map(|at| at.duration_since(now)),
-            message: no.message,
-        })?;
-        let turn = leases.ledger().acquired + 1;
-        let Some((identity, credential)) = site.take(pick, turn, now) else {
-            return Err(unknown(&ask.site, &HashMap::new()));
-        };
-        let proxy = pick.proxy.and_then(|proxy| proxies.get_mut(proxy)).map(|proxy| {
-            proxy.take(turn);
-            proxy.url()
-        });
-        let holding = Holding { site: index, identity: pick.identity, group: pick.group, proxy: pick.proxy };
-        let ttl = site.rules.ttl;
-        let (lease, expires_at) = leases.open(Some(holding), ttl, now);
-        Ok(Grant { lease, identity, credential, proxy, about: About::default(), expires_at, renew_before: ttl / 4 })
-    }
+/// A seed that differs from run to run; no secret, so any failure may be 0.
+fn chance() -> u64 {
+    getrandom::u64().unwrap_or(0)
+}
 
-    fn report(&mut self, report: &Report, now: Instant) -> Option<Rejected> {
-        let (taken, ended) = if report.release {
-            self.leases.report_last(&report.lease, report.id).map(|(taken, ended)| (taken, ended.holding)).unzip()
-        } else {
-            (self.leases.report(&report.lease, report.id), None)
-        };
-        let Some(taken) = taken else {
-            return Some(Rejected { id: report.id, is_unknown_lease: true, reason: "lease is unknown or over".to_owned() });
-        };
-        if let Taken::First(Some(holding)) = taken {
-            self.learn(holding, report, now);
-        }
-        if let Some(holding) = ended.flatten() {
-            self.give_back(holding, now);
-        }
-        None
-    }
-
-    /// What a report says about the identity and the proxy it was made with.
-    fn learn(&mut self, holding: Holding, report: &Report, now: Instant) {
-        let Some(site) = self.table.get_mut(holding.site) else { return };
-        let rest = match report.status {
-            Some(429) => site.rules.cooldown_429.max(report.retry_after.unwrap_or_default()),
-            Some(403) => site.rules.cooldown_403,
-            _ => Duration::ZERO,
-        };
-        if !rest.is_zero() {
-            site.rest(holding.identity, holding.group, after(now, rest));
-        }
-        if report.error == Some(ErrorKind::ProxyAuth) || report.status == Some(407) {
-            let until = after(now, site.rules.cooldown_proxy);
-            if let Some(proxy) = holding.proxy.and_then(|proxy| self.proxies.get_mut(proxy)) {
-                proxy.rest(until);
-            }
-        }
-    }
-
-    fn give_back(&mut self, holding: Holding, at: Instant) {
-        if let Some(site) = self.table.get_mut(holding.site) {
-            site.give_back(holding.identity, holding.group, at);
-        }
-        if let Some(proxy) = holding.proxy.and_then(|proxy| self.proxies.get_mut(proxy)) {
-            proxy.give_back();
-        }
+/// What is asked of the model.
+fn fill(request: &mut AcquireRequest, ask: &Ask) {
+    let texts = [
+        (&mut request.site, &*ask.site),
+        (&mut request.client, &*ask.client),
+        (&mut request.uri, &*ask.path),
+        (&mut request.endpoint_group, &*ask.group),
+        (&mut request.session_key, ask.session_key.as_deref().unwrap_or_default()),
+    ];
+    for (field, text) in texts {
+        field.clear();
+        field.push_str(text);
     }
 }
 
-fn unknown(site: &str, known: &HashMap<Arc<str>, usize>) -> Refusal {
-    let mut names: Vec<&str> = known.keys().map(|name| &**name).collect();
-    names.sort_unstable();
-    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Refusal {
-        why: RefusalKind::SiteUnknown,
-        retry_after: None,
-        message: format!("the identities file has no site {site:?}; it has {known}"),
-    }
+fn split(proxy: GrantedProxy) -> (ProxyUrl, ProxyAbout) {
+    let GrantedProxy { id, kind, region, url } = proxy;
+    (ProxyUrl(url), ProxyAbout { id, kind, region })
 }
-
-#[cfg(test)]
-mod model;
-#[cfg(test)]
-mod tests;

@@ -4,6 +4,7 @@
 //! 21.3 and 31): its order of checks, its waiting, its end when the caller goes away or the server stops.
 
 mod admin;
+mod books;
 mod configs;
 mod leases;
 mod mounted;
@@ -23,8 +24,6 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
-
-
 
 pub(crate) use self::mounted::Mounted;
 use self::route::Route;
@@ -186,7 +185,7 @@ impl Answer for Face {
             Some(Route::Health) => route::plain(StatusCode::OK, "ok\n"),
             Some(Route::Ready) if self.is_stopping() => route::plain(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
             Some(Route::Ready) => route::plain(StatusCode::OK, "ready\n"),
-            Some(Route::Ledger) => write::success(&self.ledger(), &asked.headers),
+            Some(Route::Ledger) => write::success(&books::Shown::of(&self.ledger()), &asked.headers),
             Some(Route::Deed(deed)) => {
                 let done = read::unpacked(&asked.headers, asked.body).and_then(|body| self.act(deed, &body));
                 match done {
@@ -218,6 +217,14 @@ impl Answer for Face {
 
     fn refuse(&self, head: &Head) -> Option<Reply> {
         Route::check(&self.base, head).err().map(|reply| *reply)
+    }
+
+    /// A call that found no connection has consumed nothing and may come again: it is shed.
+    fn refuse_full(&self, head: &Head) -> Reply {
+        match Route::of(&self.base, &head.path) {
+            Some(Route::Call(_)) => write::refusal(&self.turnstile.refuse()),
+            _ => route::plain(StatusCode::SERVICE_UNAVAILABLE, "no connection is free; come again in a moment\n"),
+        }
     }
 
     fn refuse_body(&self, _head: &Head, fault: BodyFault) -> Reply {

@@ -44,6 +44,10 @@ impl<A: Answer> Answer for Mounted<A> {
         self.rest.refuse_target(most)
     }
 
+    fn refuse_full(&self, head: &Head) -> Reply {
+        if self.face.owns(&head.path) { self.face.refuse_full(head) } else { self.rest.refuse_full(head) }
+    }
+
     fn refuse_body(&self, head: &Head, fault: BodyFault) -> Reply {
         if self.face.owns(&head.path) {
             return self.face.refuse_body(head, fault);

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use http::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{ALLOW, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
 
 use super::admin::Deed;
@@ -117,11 +117,12 @@ fn is_json(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Whether the call comes from this machine, and neither through a proxy on it nor by a name that somebody else may have bent
-/// to it.
+/// Whether the call comes from this machine, and neither through a proxy on it, nor from a page in its browser, nor by a name
+/// that somebody else may have bent to it.
 fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
     const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
-    let is_named_so = headers.get(HOST).and_then(|host| host.to_str().ok()).is_none_or(|host| {
+    let is_named_so = headers.get_all(HOST).iter().all(|host| {
+        let Ok(host) = host.to_str() else { return false };
         let name = host
             .rsplit_once(':')
             .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
@@ -129,7 +130,8 @@ fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
         let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         address.map_or_else(|_| name.eq_ignore_ascii_case("localhost"), |address| address.to_canonical().is_loopback())
     });
-    peer.to_canonical().is_loopback() && is_named_so && !FORWARDED.into_iter().any(|name| headers.contains_key(name))
+    let is_direct = !FORWARDED.into_iter().any(|name| headers.contains_key(name)) && !headers.contains_key(ORIGIN);
+    peer.to_canonical().is_loopback() && is_named_so && is_direct
 }
 
 fn wrong_method(route: Route) -> Reply {
@@ -218,10 +220,17 @@ mod tests {
         assert_eq!(status(Method::POST, "/sp/plane/pause", &[json, ("host", "[::1]:80")]), 200);
         assert_eq!(status(Method::POST, "/sp/plane/pause", &[json, ("host", "LocalHost")]), 200);
         assert_eq!(status(Method::POST, "/sp/plane/pause", &[("content-type", "text/plain")]), 415);
-        for (name, value) in
-            [("host", "rebound.example:80"), ("host", "10.0.0.1"), ("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=x")]
-        {
+        for (name, value) in [
+            ("host", "rebound.example:80"),
+            ("host", "10.0.0.1"),
+            ("host", "127.0.0.1.rebound.example"),
+            ("x-forwarded-for", "127.0.0.1"),
+            ("forwarded", "for=x"),
+            ("origin", "http://127.0.0.1:8080"),
+            ("origin", "null"),
+        ] {
             assert_eq!(status(Method::GET, "/sp/plane/ledger", &[(name, value)]), 403, "{name}: {value}");
+            assert_eq!(status(Method::POST, "/sp/plane/resume", &[json, (name, value)]), 403, "{name}: {value}");
         }
         let elsewhere = |peer: &str| Head { peer: peer.parse().unwrap(), ..head(Method::GET, "/sp/plane/ledger", &[]) };
         assert_eq!(Route::check("/sp", &elsewhere("10.0.0.1")).unwrap_err().status, 403);

@@ -83,6 +83,11 @@ impl Turnstile {
         }
     }
 
+    /// Sends somebody away who did not even get here.
+    pub(super) fn refuse(&self) -> Refusal {
+        self.lock().overloaded()
+    }
+
     fn now(&self) -> Ms {
         Ms::try_from(self.start.elapsed().as_millis()).unwrap_or(Ms::MAX)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// A file that no plane can begin with.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum SeedError {
+pub enum SeedError {
     /// A file cannot be read.
     #[error("{}{} cannot be read: {source}; check the path and who may read it", named_at(key.as_deref()), path.display())]
     Read {
@@ -36,6 +36,14 @@ pub(crate) enum SeedError {
         /// The path of keys to it; tables of a list are told apart by their names.
         key: String,
         /// What was found and what is allowed. Quotes no secret.
+        reason: String,
+    },
+    /// What it says cannot be put together.
+    #[error("{}: {reason}", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
         reason: String,
     },
 }

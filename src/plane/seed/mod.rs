@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-pub(crate) use error::SeedError;
+pub use error::SeedError;
 
 use self::node::{Node, Raw};
 use self::table::{Beside, Field, Place, Read, Source, Table};
@@ -64,6 +64,22 @@ pub(crate) struct Seed {
     pub(crate) secrets: Vec<SeedSecret>,
     /// The file itself and those it refers to: what to watch, and whose permissions to check.
     pub(crate) files: Vec<PathBuf>,
+}
+
+impl Default for Seed {
+    /// Nothing, in the namespace of a file that names none.
+    fn default() -> Self {
+        Self {
+            namespace: DEFAULT_NAMESPACE.into(),
+            tokens: Vec::new(),
+            sites: Vec::new(),
+            proxies: Vec::new(),
+            policies: SeedPolicies::default(),
+            config: Vec::new(),
+            secrets: Vec::new(),
+            files: Vec::new(),
+        }
+    }
 }
 
 /// A token of the server.

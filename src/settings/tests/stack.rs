@@ -33,7 +33,7 @@ fn all_errors_of_all_layers_are_reported_together() {
             .env(Environment::of([
                 ("PATH", "/bin"),
                 ("DRAGLINE_NOPE_NOPE_NOPE", "1"),
-                ("SPINNERET_TOKEN", "canary"),
+                ("SPINNERET_TOKN", "canary"),
                 ("DRAGLINE_JOB_ID", "1"),
             ]))
             .set("CONCURRENT_REQUESTS_PER_IP=3")
@@ -47,7 +47,7 @@ fn all_errors_of_all_layers_are_reported_together() {
         "setting LOG_LEVEL (s.toml, line 3): found string \"LOUD\"; allowed: \"DEBUG\", \"INFO\"",
         "setting DEPTH_LIMIT (spider): found number -1",
         "unknown setting NOPE_NOPE_NOPE (environment variable DRAGLINE_NOPE_NOPE_NOPE)",
-        "setting SPINNERET_TOKEN (environment variable SPINNERET_TOKEN) is known but not supported",
+        "unknown setting SPINNERET_TOKN (environment variable SPINNERET_TOKN); did you mean SPINNERET_TOKEN?",
         "environment variable DRAGLINE_JOB_ID: JOB_ID is written without prefix",
         "setting CONCURRENT_REQUESTS_PER_IP (-s) is known but not supported by this version: use CONCURRENT_REQUESTS_PER_DOMAIN",
         "option -s (not shown): found no `=`",
@@ -114,19 +114,19 @@ fn the_table_says_value_and_source_of_every_key() {
     assert_eq!(row("RETRY_TIMES"), ["RETRY_TIMES", "5", "-s"]);
     assert_eq!(row("LOG_LEVEL"), ["LOG_LEVEL", "\"INFO\"", "default"]);
     let json = Layers::new().set("RETRY_TIMES=5").resolve().unwrap().to_json();
-    assert_eq!(json["RETRY_TIMES"], json!({"value": 5, "source": "-s", "default": 2, "type": "integer", "live": false}));
+    assert_eq!(json["RETRY_TIMES"], json!({"value": 5, "source": "-s", "default": 2, "type": "integer", "live": true}));
 }
 
 #[test]
 fn a_reload_replaces_the_file_and_nothing_else() {
     let path = Path::new("s.toml");
-    let before = Layers::new().with_file(path, "RETRY_TIMES = 3\nDOWNLOAD_DELAY = 1\n").set("DOWNLOAD_DELAY=5");
+    let before = Layers::new().with_file(path, "DEPTH_LIMIT = 3\nDOWNLOAD_DELAY = 1\n").set("DOWNLOAD_DELAY=5");
     let after = before.with_file(path, "CONCURRENT_REQUESTS = 2\nDOWNLOAD_DELAY = 2\n");
     let (before, after) = (before.resolve().unwrap().settings, after.resolve().unwrap().settings);
     assert_eq!(after.download_delay, Duration::from_secs(5));
     let found = changes(&before, &after);
     assert_eq!(found.live, ["CONCURRENT_REQUESTS"]);
-    assert_eq!(found.restart, ["RETRY_TIMES"]);
+    assert_eq!(found.restart, ["DEPTH_LIMIT"]);
 }
 
 #[test]
@@ -192,7 +192,7 @@ proptest! {
             let place = match origin.source() {
                 Source::Default => None,
                 Source::File { .. } => Some(0),
-                Source::Watched => Some(1),
+                Source::Watched | Source::Item { .. } => Some(1),
                 Source::Spider => Some(2),
                 Source::Environment { .. } => Some(3),
                 Source::CommandLine => Some(4),

@@ -61,6 +61,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "table of components") => (json!({"a": 300, "b": false}), r#"{"a": 300, "b": null}"#.to_owned()),
         (_, "table of feeds") => typed(json!({"a.csv": {"format": "csv", "overwrite": true}})),
         (_, "list of lease rules") => typed(json!([{"domains": ["a.example"], "site": "a", "client": "web"}])),
+        (_, "list of config items") => (json!(["a/b", "c/d"]), "a/b, c/d".to_owned()),
+        (_, "list of markers") => typed(json!([{"marker": "captcha", "status": [403]}])),
         (name, kind) => panic!("no sample for {name} of type {kind}"),
     };
     let bad = match key.type_text() {
@@ -72,13 +74,18 @@ fn samples(key: &Key) -> (Value, String, Value) {
 
 /// Settings without which a value of this key is refused.
 fn companions(name: &str) -> Vec<(&'static str, Value)> {
-    let of_apcloudy = ["APCLOUDY_URL", "APCLOUDY_API_KEY", "APCLOUDY_SECRET_KEY"];
-    let is_needed = of_apcloudy.contains(&name) || name == "APCLOUDY_CA_FILE";
-    of_apcloudy
-        .into_iter()
-        .filter(|other| is_needed && *other != name)
-        .map(|other| (other, json!(if other == "APCLOUDY_URL" { "http://a.example" } else { "a" })))
-        .collect()
+    let wholes: [&[(&'static str, &str)]; 2] = [
+        &[("APCLOUDY_URL", "http://a.example"), ("APCLOUDY_API_KEY", "a"), ("APCLOUDY_SECRET_KEY", "a")],
+        &[("SPINNERET_URL", "http://a.example"), ("SPINNERET_TOKEN", "a")],
+    ];
+    if name == "SPINNERET_BACKOFF" {
+        return vec![("SPINNERET_BACKOFF_MAX", json!(5))];
+    }
+    let needs = |whole: &&[(&'static str, &str)]| {
+        whole.iter().any(|(key, _)| *key == name) || (name == "APCLOUDY_CA_FILE" && whole.len() == 3)
+    };
+    let whole = wholes.into_iter().find(needs).unwrap_or_default();
+    whole.iter().filter(|(key, _)| *key != name).map(|(key, value)| (*key, json!(value))).collect()
 }
 
 #[test]

@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 pub use business_code::BusinessCode;
+pub(crate) use path::of as path_of;
 pub use stopwatch::Stopwatch;
 
 use super::Result;

@@ -5,7 +5,7 @@ const MOST: usize = 2048;
 
 /// The path of a URL (`http` or `https`, in any case), or what comes before the query of anything else; percent-encoding
 /// stays as it is. Nothing becomes nothing, no path becomes `/`.
-pub(super) fn of(uri: &str) -> String {
+pub(crate) fn of(uri: &str) -> String {
     if uri.is_empty() {
         return String::new();
     }

@@ -53,6 +53,11 @@ impl Error {
         self.details().is_bare
     }
 
+    /// Whether there was no answer, and the server provably never had the call.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(self, Self::Transport(details) if details.is_unsent)
+    }
+
     /// Whether trying again later may help: the class that background loops retry (wire contract, 7.3).
     #[must_use]
     pub fn is_retry_later(&self) -> bool {

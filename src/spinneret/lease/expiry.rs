@@ -18,7 +18,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The end of a lease.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Expiry {
+pub(crate) struct Expiry {
     at: Option<Timestamp>,
     ends: Option<Instant>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Expiry {
 impl Expiry {
     /// Of a lease granted just now, to be renewed `before` its end (zero when unknown); `wall` and `now` are this
     /// moment.
-    pub(super) fn granted(at: Option<Timestamp>, before: Duration, wall: Timestamp, now: Instant) -> Self {
+    pub(crate) fn granted(at: Option<Timestamp>, before: Duration, wall: Timestamp, now: Instant) -> Self {
         let by_hint = Some(before * LIVES).filter(|life| !life.is_zero());
         let by_clock = at
             .and_then(|at| Duration::try_from(at.duration_since(wall)).ok())
@@ -38,7 +38,7 @@ impl Expiry {
     }
 
     /// The server moved the end.
-    pub(super) fn move_to(&mut self, at: Timestamp) {
+    pub(crate) fn move_to(&mut self, at: Timestamp) {
         if let (Some(before), Some(ends)) = (self.at, self.ends) {
             let shift = at.duration_since(before);
             let later = Duration::try_from(shift).ok().map(|later| ends.checked_add(later));
@@ -48,12 +48,12 @@ impl Expiry {
     }
 
     /// By the server's clock.
-    pub(super) const fn at(&self) -> Option<Timestamp> {
+    pub(crate) const fn at(&self) -> Option<Timestamp> {
         self.at
     }
 
     /// By ours; `None` when nobody knows.
-    pub(super) const fn ends(&self) -> Option<Instant> {
+    pub(crate) const fn ends(&self) -> Option<Instant> {
         self.ends
     }
 }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use tracing::warn;
 
+pub(crate) use expiry::Expiry;
 pub use held::Lease;
 pub use new_lease::NewLease;
 pub(crate) use releaser::Releaser;

@@ -11,7 +11,7 @@ pub(super) fn is_cookie(header: &str) -> bool {
 }
 
 /// Name and value of each cookie, in order: parts between semicolons with a `=` and a name before it, trimmed.
-pub(super) fn parse(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn parse(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(';').filter_map(pair)
 }
 

@@ -16,6 +16,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 pub(crate) use apply::apply;
+pub(crate) use cookies::parse as parse_cookies;
 pub(crate) use proxy::http;
 
 use super::Result;

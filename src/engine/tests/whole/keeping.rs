@@ -137,7 +137,7 @@ fn out_of_scope_or_with_another_target_a_request_gets_its_own_lease_and_is_count
         request.lease("anonymous", "app").keep_lease();
     });
     let mut stand = Stand::new().start([follow(&a("0"))]).page(&a("0"), [keep("http://b.test/"), other]);
-    stand.roster = Some(super::roster("anonymous", 4));
+    stand.identities = Some(super::identities("anonymous", 4));
     let done = stand.run();
     done.assert_whole();
     assert_eq!(done.granted.len(), 3);
@@ -179,7 +179,7 @@ fn with_one_identity_the_follow_up_goes_before_everyone_who_waits_for_it() {
     for n in 0..6 {
         stand = stand.answers(&a(&n.to_string()), [Answer::html("ok").after(100 * MILLI)]);
     }
-    stand.roster = Some(super::roster("shop", 1));
+    stand.identities = Some(super::identities("shop", 1));
     stand.leases = vec![super::rule("a.test", "shop")];
     let done = stand.run();
     done.assert_whole();

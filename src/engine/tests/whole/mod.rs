@@ -8,6 +8,7 @@ mod crash;
 mod fakes;
 mod keeping;
 mod limits;
+mod live;
 mod records;
 mod redirects;
 mod refusals;
@@ -22,16 +23,15 @@ mod stand;
 
 use std::time::Duration;
 
-use crate::plane::embedded::roster::{Identity, Roster, Site};
 use crate::settings::LeaseRule;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MILLI: Duration = Duration::from_millis(1);
 
 /// One site with so many identities, each for one lease at a time.
-fn roster(site: &str, identities: usize) -> Roster {
-    let identities = (0..identities).map(|n| Identity::new(&n.to_string())).collect();
-    Roster { sites: vec![Site::new(site, identities)], proxies: Vec::new() }
+fn identities(site: &str, number: usize) -> String {
+    let identities = (0..number).map(|n| format!("[[sites.identities]]\nname = \"{n}\"\n"));
+    std::iter::once(format!("[[sites]]\nname = \"{site}\"\n")).chain(identities).collect()
 }
 
 /// A rule that leases a domain under a site.

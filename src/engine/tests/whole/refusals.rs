@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fakes::Judged;
 use super::script::{follow, item, make};
 use super::stand::{Outcome, Stand};
-use super::{MILLI, SECOND, roster, rule};
+use super::{MILLI, SECOND, identities, rule};
 use crate::plane::RefusalKind;
 use crate::settings::UnmatchedLease;
 use crate::testkit::transport::Answer;
@@ -130,7 +130,7 @@ fn an_identity_that_comes_back_is_used_at_once() {
     for n in 0..8 {
         stand = stand.answers(&format!("http://a.test/{n}"), [Answer::html("ok").after(SECOND)]);
     }
-    stand.roster = Some(roster("shop", 1));
+    stand.identities = Some(identities("shop", 1));
     stand.leases = vec![rule("a.test", "shop")];
     let done = stand.run();
     done.assert_whole();
@@ -171,7 +171,7 @@ fn what_no_rule_covers_is_dropped_counted_and_asks_for_nothing() {
             .answers("http://shop.test/robots.txt", [Answer::new(404, "")]);
         stand.unmatched = UnmatchedLease::Refuse;
         stand.leases = vec![rule("shop.test", "anonymous")];
-        stand.roster = Some(roster("anonymous", 1));
+        stand.identities = Some(identities("anonymous", 1));
         let done = stand.run();
         done.assert_whole();
         assert_eq!((done.ended.books.dropped, done.ended.books.failed), (5 + u64::from(robots), 0), "{:?}", done.ended.books);

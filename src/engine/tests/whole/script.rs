@@ -257,5 +257,6 @@ pub(super) fn signal_text(signal: &Signal<'_>) -> String {
         Signal::ItemScraped { item } => format!("scraped {item}"),
         Signal::ItemDropped { reason } => format!("dropped {reason}"),
         Signal::ItemError { reason } => format!("broken {reason}"),
+        Signal::ConfigChanged { group, key, version, .. } => format!("config {group}/{key} {version}"),
     }
 }

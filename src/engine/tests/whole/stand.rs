@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -33,7 +33,6 @@ use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
-use crate::plane::embedded::roster::Roster;
 use crate::plane::{Ask, ControlPlane, LeaseId, PlaneError, PlaneLedger, Report};
 use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
 use crate::scheduler::MemoryStore;
@@ -50,7 +49,8 @@ pub(super) struct Stand {
     pub(super) script: Script,
     pub(super) wire: ScriptedTransport,
     pub(super) judge: Judge,
-    pub(super) roster: Option<Roster>,
+    /// The text of an identities file; without one everybody is anonymous.
+    pub(super) identities: Option<String>,
     pub(super) store: Option<Box<dyn Store>>,
     pub(super) pipelines: Vec<(String, Box<dyn DynPipeline>)>,
     pub(super) extensions: Vec<Box<dyn Extension>>,
@@ -135,7 +135,7 @@ impl Stand {
             script: Script::default(),
             wire: ScriptedTransport::with_default(|_| Answer::html("<html></html>")),
             judge: Box::new(|_, _| Judged::Grant),
-            roster: None,
+            identities: None,
             store: None,
             pipelines: Vec::new(),
             extensions: Vec::new(),
@@ -235,7 +235,9 @@ impl Stand {
             tidy_panics: AtomicBool::new(self.tidy_panics),
         });
         let plane = Arc::new(Plane {
-            inner: Embedded::new(self.roster.as_ref()),
+            inner: self.identities.map_or_else(Embedded::anonymous, |text| {
+                Embedded::parse_with_chance(text, Path::new("ids.toml"), 5).unwrap()
+            }),
             judge: Mutex::new(self.judge),
             notes: notes.clone(),
             reports: Mutex::default(),

@@ -3,6 +3,9 @@
 
 mod calls;
 mod config;
+mod golden;
+mod leases;
+mod speed;
 mod waiting;
 mod wire;
 
@@ -58,11 +61,19 @@ struct Raw {
 impl Stage {
     /// A plane with so many identities, at `/sp`.
     async fn with(identities: usize, options: FaceOptions) -> Self {
-        Self::at(identities, options, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
+        Self::of(plane(identities), options).await
+    }
+
+    async fn of(plane: Plane, options: FaceOptions) -> Self {
+        Self::put(plane, options, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
     }
 
     async fn at(identities: usize, options: FaceOptions, address: SocketAddr) -> Self {
-        let face = Arc::new(Face::new(plane(identities), FaceOptions { base: "/sp/".to_owned(), ..options }));
+        Self::put(plane(identities), options, address).await
+    }
+
+    async fn put(plane: Plane, options: FaceOptions, address: SocketAddr) -> Self {
+        let face = Arc::new(Face::new(plane, FaceOptions { base: "/sp/".to_owned(), ..options }));
         let server = http_server::start(address, BOUNDS, Arc::clone(&face)).await.unwrap();
         let time = tokio::spawn(Arc::clone(&face).keep_time());
         Self { face, server, time }
@@ -146,6 +157,19 @@ fn shop() -> AcquireRequest {
 
 /// The site `shop` with the client `web` and so many active identities, in the namespace `prod`.
 fn plane(identities: usize) -> Plane {
+    let mut plane = plane_of(&seed_text(identities), "plane.toml");
+    assert_eq!(plane.config_center().secrets_mut().put("signing/key", "s3cret-2".into(), Some(1000)), Ok(2));
+    plane
+}
+
+/// A plane as this text says, which would be in a file of this name.
+fn plane_of(text: &str, name: &str) -> Plane {
+    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
+    let seed = seed::parse(text, Path::new(name), Part::Whole, &nothing).unwrap();
+    Plane::new(seed, (Clock::default().0)(), Dice::new(1)).unwrap()
+}
+
+fn seed_text(identities: usize) -> String {
     let mut text = "namespace = \"prod\"\n".to_owned();
     for (number, rest) in [
         (ALL, r#"scopes = ["lease:acquire", "report:write", "config:read", "secret:read:prod/*"]"#),
@@ -159,9 +183,5 @@ fn plane(identities: usize) -> Plane {
     for number in 0..identities {
         text += &format!("[[sites.identities]]\nname = \"reader-{number}\"\ncookies = {{ session = \"s{number}\" }}\n");
     }
-    let nothing = |_: &Path| Err(std::io::ErrorKind::NotFound.into());
-    let seed = seed::parse(&text, Path::new("plane.toml"), Part::Whole, &nothing).unwrap();
-    let mut plane = Plane::new(seed, (Clock::default().0)(), Dice::new(1)).unwrap();
-    assert_eq!(plane.config_center().secrets_mut().put("signing/key", "s3cret-2".into(), Some(1000)), Ok(2));
-    plane
+    text
 }

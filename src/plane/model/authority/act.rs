@@ -14,9 +14,11 @@ impl Site {
     /// Carries out what a report led to, unless the policy only notes it.
     pub(super) fn act(&mut self, of: &Holding, plan: &Plan<'_>, before: Before, rules: &GroupRules, outside: &mut Outside<'_>) {
         if rules.mode == Mode::Shadow {
+            self.note_shadow(of, plan, rules, outside);
             return;
         }
         for planned in plan.iter() {
+            let stood = self.standing(of, planned.scope, outside);
             match planned.scope {
                 Scope::IdentityEndpoint | Scope::IdentitySite | Scope::Identity => {
                     self.act_on_identity(of, planned.act, planned.scope, before, rules, outside.now);
@@ -24,6 +26,7 @@ impl Site {
                 Scope::Account => self.act_on_account(of, planned.act, outside.now),
                 Scope::ProxySite | Scope::Proxy => self.act_on_proxy(of, planned.act, planned.scope, outside),
             }
+            self.note_act(of, planned, stood, outside);
         }
     }
 
@@ -40,16 +43,19 @@ impl Site {
             Act::Quarantine(length) => {
                 if let Some(state) = state.quarantine(now.saturating_add(length)) {
                     self.move_identity(key, state, now);
+                    self.books.cooled += 1;
                 }
             }
             Act::Expire => {
                 if let Some(state) = state.expire() {
                     self.move_identity(key, state, now);
+                    self.books.cooled += 1;
                 }
             }
             Act::Ban(length) => {
                 if let Some(state) = state.ban(until(length, now)) {
                     self.move_identity(key, state, now);
+                    self.books.cooled += 1;
                     if let Some(identity) = self.identity_mut(key) {
                         identity.bans.record(now);
                         identity.books.bans += 1;
@@ -75,6 +81,7 @@ impl Site {
         }
         let previous_until = std::mem::replace(running, until);
         identity.books.cooldowns += 1;
+        self.books.cooled += 1;
         group
             .breaker
             .note_cooldown(Applied { at: now, identity: key, reach, until, previous_until, previous_streak }, &rules.breaker);
@@ -86,7 +93,11 @@ impl Site {
         let Some(place) = self.accounts.get_mut(account as usize) else { return };
         match act {
             Act::Cooldown(length) => {
-                place.cooldown = place.cooldown.max(now.saturating_add(length));
+                let until = now.saturating_add(length);
+                if until > place.cooldown {
+                    place.cooldown = until;
+                    self.books.cooled += place.members.len() as u64;
+                }
                 self.requeue(of.identity, of.group, now);
             }
             Act::Ban(length) => {
@@ -110,6 +121,7 @@ impl Site {
         for key in &members {
             if let Some(state) = self.identity(*key).and_then(|identity| identity.state.ban(end)) {
                 self.move_identity(*key, state, now);
+                self.books.cooled += 1;
                 if let Some(identity) = self.identity_mut(*key) {
                     identity.books.bans += 1;
                 }
@@ -123,23 +135,21 @@ impl Site {
     fn act_on_proxy(&mut self, of: &Holding, act: Act, scope: Scope, outside: &mut Outside<'_>) {
         let Some(proxy) = of.proxy else { return };
         let now = outside.now;
-        match act {
+        let is_cooled = match act {
+            Act::Cooldown(length) if scope == Scope::Proxy => outside.catalogue.cool(proxy, now.saturating_add(length)),
             Act::Cooldown(length) => {
                 let until = now.saturating_add(length);
-                if scope == Scope::Proxy {
-                    outside.catalogue.cool(proxy, until);
-                } else if until > self.pool.cooldown(proxy) {
+                let is_longer = until > self.pool.cooldown(proxy);
+                if is_longer {
                     self.pool.cool(proxy, until, now);
                 }
+                is_longer
             }
-            Act::Quarantine(length) => {
-                outside.catalogue.quarantine(proxy, now.saturating_add(length));
-            }
-            Act::Ban(length) => {
-                outside.catalogue.ban(proxy, until(length, now));
-            }
-            Act::Activate | Act::Expire => {}
-        }
+            Act::Quarantine(length) => outside.catalogue.quarantine(proxy, now.saturating_add(length)),
+            Act::Ban(length) => outside.catalogue.ban(proxy, until(length, now)),
+            Act::Activate | Act::Expire => false,
+        };
+        self.books.cooled += u64::from(is_cooled);
     }
 
     /// Ends the bans and quarantines whose time is over.
@@ -209,6 +219,7 @@ impl Site {
     /// A breaker moved: its cooldowns are taken back, and `_runtime` has to say so.
     pub(super) fn moved(&mut self, group: u32, transition: &Transition, now: Ms) {
         self.has_moved = true;
+        self.note_move(group, transition, now);
         for revert in &transition.reverts {
             let key = revert.identity;
             let (Some(identity), Some(place)) = (self.identities.get_mut(key as usize), self.groups.get_mut(group as usize))

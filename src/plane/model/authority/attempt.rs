@@ -50,7 +50,7 @@ pub(super) enum Nothing {
 
 /// Why one identity was not leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unfit {
+pub(super) enum Unfit {
     /// In no queue.
     Out,
     /// Until this moment.
@@ -184,7 +184,7 @@ impl Site {
     }
 
     /// Whether an identity can be leased now, and through which proxy.
-    fn fit(
+    pub(super) fn fit(
         &mut self,
         key: u32,
         group: u32,
@@ -230,7 +230,7 @@ impl Site {
     }
 
     /// Writes the lease; `None` when no more can be open.
-    fn write(
+    pub(super) fn write(
         &mut self,
         key: u32,
         group: u32,

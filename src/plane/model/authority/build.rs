@@ -25,14 +25,26 @@ const VERSIONS_SINCE: Ms = 1_700_000_000_000;
 #[non_exhaustive]
 pub(crate) enum BuildError {
     /// Policies that contradict each other.
-    #[error(transparent)]
-    Policy(#[from] PolicyError),
+    #[error("{0}")]
+    Policy(Box<PolicyError>),
     /// A token that could never be used.
     #[error(transparent)]
     Token(#[from] TokenTextError),
     /// A config item or secret outside its bounds.
     #[error("{0}")]
-    Config(#[from] Refusal),
+    Config(Box<Refusal>),
+}
+
+impl From<PolicyError> for BuildError {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(Box::new(error))
+    }
+}
+
+impl From<Refusal> for BuildError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Config(Box::new(refusal))
+    }
 }
 
 impl Plane {
@@ -59,6 +71,7 @@ impl Plane {
             evaluated_at: now,
             ended_at: now,
             written: Written::default(),
+            picked: Vec::new(),
         };
         plane.load(seed, now)?;
         plane.raise(Raise::Both);

@@ -2,7 +2,7 @@
 
 use super::attempt::{Ask, Nothing, Picked};
 use super::site::{Outside, Site};
-use super::{Plane, timestamp};
+use super::{Granted, Plane, timestamp};
 use crate::plane::model::Ms;
 use crate::plane::model::groups::RouteError;
 use crate::plane::model::lease::{RenewError, Seen};
@@ -30,9 +30,24 @@ impl Plane {
     /// `invalid_argument`, `site_unknown`, `client_unknown`, `scope_missing`, `site_paused`, `endpoint_group_unknown`,
     /// `uri_invalid`, `circuit_open`, `no_identity_available`, `no_proxy_available`, `internal`: the first that applies.
     pub(crate) fn acquire(&mut self, token: &Token, request: &AcquireRequest, now: Ms) -> Result<AcquireResponse, Refusal> {
-        request.validate().map_err(|error| Refusal::invalid_argument(error.details().message.clone()))?;
-        let mut leases = self.lease(token, request, 1, now)?;
-        leases.pop().ok_or_else(Refusal::internal)
+        self.grant(token, request, now).map(AcquireResponse::from)
+    }
+
+    /// The same for who asks in process.
+    ///
+    /// # Errors
+    /// As [`Plane::acquire`].
+    pub(crate) fn grant(&mut self, token: &Token, request: &AcquireRequest, now: Ms) -> Result<Granted, Refusal> {
+        request.validate().map_err(invalid)?;
+        let mut picked = std::mem::take(&mut self.picked);
+        let leased = self.lease(token, request, 1, now, &mut picked);
+        let granted = leased.and_then(|key| {
+            let lease = picked.first().ok_or_else(Refusal::internal)?;
+            self.deliver(key, lease, now).ok_or_else(Refusal::internal)
+        });
+        picked.clear();
+        self.picked = picked;
+        granted
     }
 
     /// One attempt to lease several identities, each once; fewer than asked for are a success.
@@ -45,10 +60,26 @@ impl Plane {
         request: &AcquireBatchRequest,
         now: Ms,
     ) -> Result<AcquireBatchResponse, Refusal> {
-        request.validate().map_err(|error| Refusal::invalid_argument(error.details().message.clone()))?;
-        let count = usize::try_from(request.count).unwrap_or(1);
-        let leases = self.lease(token, &request.each, count, now)?;
+        let leases = self.grant_batch(token, request, now)?.into_iter().map(AcquireResponse::from).collect();
         Ok(AcquireBatchResponse { leases, requested: request.count })
+    }
+
+    /// The same for who asks in process.
+    ///
+    /// # Errors
+    /// As [`Plane::acquire`].
+    pub(crate) fn grant_batch(
+        &mut self,
+        token: &Token,
+        request: &AcquireBatchRequest,
+        now: Ms,
+    ) -> Result<Vec<Granted>, Refusal> {
+        request.validate().map_err(invalid)?;
+        let count = usize::try_from(request.count).unwrap_or(1);
+        let mut picked = Vec::with_capacity(count);
+        let key = self.lease(token, &request.each, count, now, &mut picked)?;
+        let granted: Vec<Granted> = picked.iter().filter_map(|lease| self.deliver(key, lease, now)).collect();
+        if granted.is_empty() { Err(Refusal::internal()) } else { Ok(granted) }
     }
 
     /// Prolongs a lease.
@@ -56,16 +87,23 @@ impl Plane {
     /// # Errors
     /// `lease_unknown`, `lease_released`, `lease_expired`, `lease_lifetime_exceeded`.
     pub(crate) fn renew(&mut self, token: &Token, request: &RenewRequest, now: Ms) -> Result<RenewResponse, Refusal> {
-        request.validate().map_err(|error| Refusal::invalid_argument(error.details().message.clone()))?;
+        self.renew_until(token, request, now).map(|until| RenewResponse { expires_at: Some(timestamp(until)) })
+    }
+
+    /// The same for who asks in process: the new expiry.
+    ///
+    /// # Errors
+    /// As [`Plane::renew`].
+    pub(crate) fn renew_until(&mut self, token: &Token, request: &RenewRequest, now: Ms) -> Result<Ms, Refusal> {
+        request.validate().map_err(invalid)?;
         let (id, site) = self.lease_site(token, &request.lease_id)?;
         let extend = Ms::try_from(request.extend_ms).unwrap_or(0);
-        let until = site.renew(id, extend, now).map_err(|error| match error {
+        site.renew(id, extend, now).map_err(|error| match error {
             RenewError::Unknown => Refusal::lease_unknown(),
             RenewError::Released => Refusal::lease_released(),
             RenewError::Expired => Refusal::lease_expired(),
             RenewError::LifetimeExceeded => Refusal::lease_lifetime_exceeded(),
-        })?;
-        Ok(RenewResponse { expires_at: Some(timestamp(until)) })
+        })
     }
 
     /// Releases a lease; `released` says whether it ended by this.
@@ -73,7 +111,7 @@ impl Plane {
     /// # Errors
     /// `lease_unknown`.
     pub(crate) fn release(&mut self, token: &Token, request: &ReleaseRequest, now: Ms) -> Result<ReleaseResponse, Refusal> {
-        request.validate().map_err(|error| Refusal::invalid_argument(error.details().message.clone()))?;
+        request.validate().map_err(invalid)?;
         let (id, site) = self.lease_site(token, &request.lease_id)?;
         let released = site.release(id, now).ok_or_else(Refusal::lease_unknown)?;
         Ok(ReleaseResponse { released })
@@ -110,7 +148,15 @@ impl Plane {
         Ok(response)
     }
 
-    fn lease(&mut self, token: &Token, request: &AcquireRequest, count: usize, now: Ms) -> Result<Vec<AcquireResponse>, Refusal> {
+    /// Leases up to `count` identities into `picked`, at least one; answers the key of their site.
+    fn lease(
+        &mut self,
+        token: &Token,
+        request: &AcquireRequest,
+        count: usize,
+        now: Ms,
+        picked: &mut Vec<Picked>,
+    ) -> Result<u32, Refusal> {
         let (name, client_name) = (&request.site, &request.client);
         let key = self.site_of(token, name).ok_or_else(|| Refusal::site_unknown(name))?;
         let site = self.sites.get_mut(key as usize).ok_or_else(|| Refusal::site_unknown(name))?;
@@ -126,9 +172,8 @@ impl Plane {
         })?;
         let group = client.groups.get(route as usize).copied().ok_or_else(Refusal::internal)?;
         let ask = Ask { group, session_key: &request.session_key, count };
-        let mut picked = Vec::with_capacity(count);
         let mut outside = Outside { catalogue: &mut self.catalogue, dice: &mut self.dice, now };
-        let attempted = site.attempt(ask, &mut outside, &mut picked);
+        let attempted = site.attempt(ask, &mut outside, picked);
         let refused = attempted.map_err(|nothing| {
             let group = site.group(group).map_or("", |group| &*group.name);
             match nothing {
@@ -139,24 +184,18 @@ impl Plane {
             }
         });
         self.raise_moved();
-        refused?;
-        self.deliver(key, &picked, now)
+        refused.map(|()| key)
     }
 
     /// Renders what was leased; a lease that cannot be delivered is taken back.
-    fn deliver(&mut self, key: u32, picked: &[Picked], now: Ms) -> Result<Vec<AcquireResponse>, Refusal> {
-        let mut answers = Vec::with_capacity(picked.len());
-        for lease in picked {
-            match self.answer(key, lease) {
-                Some(answer) => answers.push(answer),
-                None => {
-                    if let Some(site) = self.sites.get_mut(key as usize) {
-                        site.abort(lease.lease, now);
-                    }
-                }
-            }
+    fn deliver(&mut self, key: u32, lease: &Picked, now: Ms) -> Option<Granted> {
+        let granted = self.granted(key, lease);
+        if granted.is_none()
+            && let Some(site) = self.sites.get_mut(key as usize)
+        {
+            site.abort(lease.lease, now);
         }
-        if answers.is_empty() { Err(Refusal::internal()) } else { Ok(answers) }
+        granted
     }
 
     /// The site of a lease the token may know of.
@@ -219,6 +258,10 @@ enum Taken {
     Wrong(RejectedReport),
     /// Of a lease that is gone.
     Unknown(RejectedReport),
+}
+
+fn invalid(error: crate::spinneret::Error) -> Refusal {
+    Refusal::invalid_argument(error.details().message.clone())
 }
 
 fn lease_unknown(report: String) -> RejectedReport {

@@ -1,6 +1,10 @@
 //! The proxies of a namespace: what is known of them on every site (wire contract, sections 20 and 23).
+//!
+//! They are judged by the reports of leases alone: nothing here connects to a proxy to see whether it is alive, so the
+//! contract's state `dead` does not exist.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use super::identity::Until;
@@ -17,10 +21,11 @@ pub(super) struct Catalogue {
 }
 
 /// A proxy.
-#[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) id: Arc<str>,
     pub(super) url: ProxyUrl,
+    /// The same as a text, user and password included.
+    pub(super) revealed: Arc<str>,
     pub(super) template: Option<SessionTemplate>,
     pub(super) kind: Arc<str>,
     pub(super) region: Arc<str>,
@@ -38,7 +43,7 @@ pub(super) enum ProxyState {
 
 impl Proxy {
     pub(super) fn new(id: Arc<str>, url: ProxyUrl, kind: &str, region: &str, template: Option<SessionTemplate>) -> Self {
-        Self { id, url, template, kind: kind.into(), region: region.into(), state: ProxyState::Active }
+        Self { id, revealed: url.reveal().into(), url, template, kind: kind.into(), region: region.into(), state: ProxyState::Active }
     }
 
     /// The contract's word.
@@ -49,6 +54,12 @@ impl Proxy {
             ProxyState::Quarantined(_) => "quarantined",
             ProxyState::Disabled => "disabled",
         }
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -88,11 +99,11 @@ impl Catalogue {
         self.move_to(key, ProxyState::Disabled);
     }
 
-    /// Cools a proxy down on every site; a shorter time than the one that runs changes nothing.
-    pub(super) fn cool(&mut self, key: u32, until: Ms) {
-        if let Some(traits) = self.traits.get_mut(key as usize) {
-            traits.cooldown = traits.cooldown.max(until);
-        }
+    /// Cools a proxy down on every site; `false` when it cools down as long already.
+    pub(super) fn cool(&mut self, key: u32, until: Ms) -> bool {
+        let Some(traits) = self.traits.get_mut(key as usize).filter(|traits| traits.cooldown < until) else { return false };
+        traits.cooldown = until;
+        true
     }
 
     /// Bans a proxy; `false` when it is disabled, or banned as long already.
@@ -139,7 +150,7 @@ impl Catalogue {
         self.ends.first().map(|(at, _)| *at)
     }
 
-    fn state(&self, key: u32) -> Option<ProxyState> {
+    pub(super) fn state(&self, key: u32) -> Option<ProxyState> {
         self.entries.get(key as usize).map(|proxy| proxy.state)
     }
 

@@ -5,18 +5,21 @@
 //! caller's, as are held watches, which [`Plane::take_woken`] names.
 
 mod act;
-mod answer;
 mod attempt;
 mod build;
 mod calls;
 mod catalogue;
+mod effects;
+mod granted;
 mod identity;
 mod ledger;
 mod life;
+mod manual;
 mod names;
 mod pages;
 mod process;
 mod reload;
+mod replay;
 mod rules;
 mod runtime;
 mod site;
@@ -30,12 +33,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use secrecy::ExposeSecret;
 
+use self::attempt::Picked;
 pub(crate) use self::build::BuildError;
 use self::catalogue::Catalogue;
+pub(crate) use self::effects::{Cause, Change, Effect, Standings, Subject};
+pub(crate) use self::granted::{Granted, GrantedProxy, spelled};
 pub(crate) use self::ledger::{IdentityLedger, Ledger, SiteLedger};
+pub(crate) use self::manual::Manual;
 use self::names::Names;
 pub(crate) use self::reload::Changes;
 use self::reload::Written;
+pub(crate) use self::replay::Withheld;
 use self::site::{Outside, Site};
 use super::Ms;
 use super::config_center::{ConfigCenter, WaiterId};
@@ -75,6 +83,8 @@ pub(crate) struct Plane {
     ended_at: Ms,
     /// What the file said last.
     written: Written,
+    /// A list used again and again.
+    picked: Vec<Picked>,
 }
 
 impl Plane {
@@ -164,6 +174,27 @@ impl Plane {
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// The names of its sites.
+    pub(crate) fn site_names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(|name| &**name)
+    }
+
+    /// The names of a site's clients.
+    pub(crate) fn client_names(&self, site: &str) -> impl Iterator<Item = &str> {
+        self.named(site).into_iter().flat_map(|site| &site.clients).map(|client| &*client.name)
+    }
+
+    /// The names of a client's endpoint groups.
+    pub(crate) fn group_names(&self, site: &str, client: &str) -> impl Iterator<Item = &str> {
+        let site = self.named(site);
+        let client = site.and_then(|site| site.clients.get(site.client(client)? as usize));
+        client.into_iter().flat_map(|client| client.routes.names()).map(|name| &**name)
+    }
+
+    fn named(&self, site: &str) -> Option<&Site> {
+        self.by_name.get(site).and_then(|key| self.sites.get(*key as usize))
     }
 
     fn site_of(&self, token: &Token, name: &str) -> Option<u32> {

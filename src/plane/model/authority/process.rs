@@ -42,6 +42,7 @@ impl Site {
         if counted.costs_quota && !rules.quota.is_empty() {
             group.states.entry(holding.identity).quota.count(&rules.quota, now);
         }
+        self.journal.begin_report(outcome, verdict.rule_name);
         group.breaker.record(outcome, holding.identity, now, &rules.breaker);
         let is_suppressed = group.breaker.suppresses(now) && holding.probe.is_none();
         if is_timely && holding.probe.is_some() {
@@ -60,6 +61,7 @@ impl Site {
         if outcome.is_risk() {
             self.evaluate_after_risk(holding.group, now);
         }
+        self.journal.end_report();
     }
 
     /// Health, streaks, counts, and the actions they lead to.

@@ -148,6 +148,13 @@ impl Plane {
                 changes.identities_removed += 1;
             }
         }
+        // Whoever was bound to a proxy that the file now keeps for another identity has to let it go.
+        for identity in &mut site.identities {
+            let bound = identity.binding.proxy();
+            if bound != identity.own_proxy && bound.is_some_and(|proxy| reserved.contains(&proxy)) {
+                identity.binding.loosen();
+            }
+        }
         site.own_proxies = own;
         if self.written.paused.get(&seed.name) != seed.paused.as_ref() {
             changes.sites_switched += 1;
@@ -425,7 +432,10 @@ fn reserved(keys: &[u32], seed: &[SeedProxy]) -> BTreeSet<u32> {
 fn is_same(one: &Given, other: &Given) -> bool {
     match (one, other) {
         (Given::Plain(one), Given::Plain(other)) => one == other,
-        (Given::Typed { payload: one, .. }, Given::Typed { payload: other, .. }) => one == other,
+        // The payload counts fields by their place in the type.
+        (Given::Typed { kind: of_one, payload: one }, Given::Typed { kind: of_other, payload: other }) => {
+            of_one.name == of_other.name && of_one.fields == of_other.fields && one == other
+        }
         _ => false,
     }
 }

@@ -117,7 +117,7 @@ impl Plane {
         self.woken.append(&mut woken);
     }
 
-    fn named_mut(&mut self, site: &str) -> Result<&mut Site, Refusal> {
+    pub(super) fn named_mut(&mut self, site: &str) -> Result<&mut Site, Refusal> {
         let key = self.by_name.get(site).copied();
         key.and_then(|key| self.sites.get_mut(key as usize)).ok_or_else(|| Refusal::site_unknown(site))
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::effects::Journal;
 use super::identity::{Account, Identity, InGroup, State};
 use super::pages::Pages;
 use super::rules::GroupRules;
@@ -55,6 +56,7 @@ pub(super) struct Site {
     /// Whether a breaker moved since the `_runtime` items were rendered.
     pub(super) has_moved: bool,
     pub(super) scratch: Scratch,
+    pub(super) journal: Journal,
 }
 
 /// A client of the site.
@@ -129,6 +131,8 @@ pub(super) struct ReportBooks {
     pub(super) accepted: u64,
     pub(super) duplicated: u64,
     pub(super) rejected: u64,
+    /// Identities and proxies that reports sent to rest.
+    pub(super) cooled: u64,
 }
 
 /// Lists used again and again.
@@ -181,6 +185,7 @@ impl Site {
             books: ReportBooks::default(),
             has_moved: false,
             scratch: Scratch::default(),
+            journal: Journal::default(),
         }
     }
 

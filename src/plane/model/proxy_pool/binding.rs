@@ -72,6 +72,11 @@ impl Binding {
         self.proxy = Some(proxy);
     }
 
+    /// Forgets the proxy, which is another identity's now. The next one is no change of this identity's own.
+    pub(crate) fn loosen(&mut self) {
+        self.proxy = None;
+    }
+
     const fn rebinds_on(&self, day: u32) -> u32 {
         if self.day == day { self.rebinds } else { 0 }
     }

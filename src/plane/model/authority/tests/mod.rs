@@ -5,6 +5,7 @@ mod breakers;
 mod conservation;
 mod cost;
 mod leases;
+mod manual;
 mod proxies;
 mod reloads;
 mod reports;

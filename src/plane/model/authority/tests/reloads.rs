@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use super::support::*;
+use crate::plane::model::action::Length;
+use crate::plane::model::authority::Manual;
 use crate::plane::model::config_center::{Format, ItemName};
 use crate::plane::model::refusal::Reason;
+use crate::plane::model::render::Credential;
 use crate::plane::model::scope::Scopes;
-use crate::plane::seed::{SeedItem, Start};
+use crate::plane::seed::{Given, SeedItem, Start};
 
 fn item(content: &str) -> SeedItem {
     SeedItem { group: "crawler".into(), key: "limits".into(), format: Format::Text, content: content.into() }
@@ -97,4 +100,62 @@ fn proxies_of_a_gone_line_are_not_given_any_more() {
     assert_eq!(world.refused("search").0, Reason::NoProxyAvailable);
     world.plane.reload(Setup::new().active(2).proxies(&["", ""]).rotation(pool()).0, world.now).unwrap();
     assert_eq!(world.acquire("search").proxy.unwrap().proxy_id, "p1");
+}
+
+#[test]
+fn identities_the_file_did_not_change_keep_all_they_have() {
+    let setup = || Setup::new().active(4).account("a", 3..4);
+    let mut world = setup().open();
+    let leases = world.batch("search", 4).unwrap().leases;
+    let id_of = |name: &str| leases.iter().find(|lease| lease.lease.identity_id == name).unwrap().lease.lease_id.clone();
+    world.report(&id_of("i0"), 429);
+    world.report(&id_of("i1"), 401);
+    world.plane.change("shop", "i2", Manual::Ban(Length::Forever), world.now).unwrap();
+    let before = (world.cooldown(0, "search"), world.state("i1"), world.state("i2"), world.plane.totals());
+    assert!(before.0 >= 48 * SECOND);
+    assert_eq!((before.1.as_str(), before.2.as_str()), ("expired", "banned"));
+    let changes = world.plane.reload(setup().0, world.now).unwrap();
+    assert_eq!((changes.identities_added, changes.identities_changed, changes.identities_removed), (0, 0, 0));
+    assert_eq!(before, (world.cooldown(0, "search"), world.state("i1"), world.state("i2"), world.plane.totals()));
+    assert!(!world.plane.sites[0].groups.iter().any(|group| group.queue.contains(1) || group.queue.contains(2)));
+    assert_eq!(world.plane.sites[0].accounts[0].members, [3]);
+    assert_eq!(world.release(&id_of("i3")), Ok(true));
+}
+
+#[test]
+fn another_credential_is_another_beginning_but_no_pardon() {
+    let mut world = Setup::new().active(2).open();
+    for lease in world.batch("search", 2).unwrap().leases {
+        world.report(&lease.lease.lease_id, 401);
+        world.release(&lease.lease.lease_id).unwrap();
+    }
+    world.plane.change("shop", "i1", Manual::Ban(Length::Forever), world.now).unwrap();
+    let mut changed = Setup::new().active(2);
+    for identity in &mut changed.site().identities {
+        let headers = [("x-id".to_owned(), "new".to_owned())].into();
+        identity.given = Given::Plain(Arc::new(Credential { headers, ..Credential::default() }));
+    }
+    assert_eq!(world.plane.reload(changed.0, world.now).unwrap().identities_changed, 2);
+    assert_eq!((world.state("i0").as_str(), world.state("i1").as_str()), ("active", "banned"));
+    let lease = world.acquire("search");
+    assert_eq!((lease.lease.identity_id.as_str(), &*lease.credential.headers["x-id"]), ("i0", "new"));
+}
+
+#[test]
+fn a_proxy_that_the_file_now_reserves_is_taken_from_who_was_bound_to_it() {
+    let bind = || serde_json::json!({"proxy": {"mode": "bind_identity"}});
+    let mut world = Setup::new().active(2).proxies(&[""]).rotation(bind()).open();
+    let lease = world.acquire("search");
+    let (bound, other) = if lease.lease.identity_id == "i0" { (0, 1) } else { (1, 0) };
+    world.release(&lease.lease.lease_id).unwrap();
+    let mut setup = Setup::new().active(2).proxies(&[""]).rotation(bind());
+    setup.0.proxies[0].reserved_for = Some(format!("i{other}").into());
+    setup.site().identities[other].proxy = Some("p0".into());
+    world.plane.reload(setup.0, world.now).unwrap();
+    assert_eq!(world.plane.sites[0].identities[bound].binding.proxy(), None);
+    for _ in 0..5 {
+        let lease = world.acquire("search");
+        assert_eq!(lease.lease.identity_id, format!("i{other}"));
+        world.release(&lease.lease.lease_id).unwrap();
+    }
 }
