@@ -73,8 +73,8 @@ impl Hub {
         if !guard.is_renewed() {
             guard.note_renewed();
             let at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
-            let (lease, tag) = (grant.lease.clone(), ticket.tag);
-            self.acts.push(Act::BrokerControl(BrokerControl::Renew { lease, tag, at }));
+            let (lease, tag, expires_at) = (grant.lease.clone(), ticket.tag, grant.expires_at);
+            self.acts.push(Act::BrokerControl(BrokerControl::Renew { lease, tag, at, expires_at }));
         }
     }
 
