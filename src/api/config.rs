@@ -104,12 +104,9 @@ impl ConfigValue {
             Ok(Content::Table(entries)) => Ok(Value::Object(entries.into_iter().collect())),
             Ok(Content::Value(value)) => Ok(value),
             Ok(Content::Text) => Ok(Value::from(self.text())),
-            Err(why) => Err(ConfigError::Syntax {
-                item: self.name(),
-                version: self.version(),
-                format: self.format().to_owned(),
-                why,
-            }),
+            Err(why) => {
+                Err(ConfigError::Syntax { item: self.name(), version: self.version(), format: self.format().to_owned(), why })
+            }
         }
     }
 
@@ -182,7 +179,10 @@ impl Configs {
         drop(items);
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         if warned.len() < WARNED && warned.insert((group.to_owned(), key.to_owned())) {
-            tracing::warn!(item = format!("{group}/{key}"), "the spider asks for a config item that is not followed: add it to CONFIG_WATCH");
+            tracing::warn!(
+                item = format!("{group}/{key}"),
+                "the spider asks for a config item that is not followed: add it to CONFIG_WATCH"
+            );
         }
         None
     }

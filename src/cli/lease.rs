@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,9 +22,11 @@ use super::{out, signals};
 use crate::api::request::Request;
 use crate::broker::rules::Rules;
 use crate::plane::{Ask, ControlPlane, Grant, Refusal, RefusalKind};
-use crate::run::plane::{Opened, open, unmatched};
+use crate::run::plane::{Opened, open, rules, unmatched};
 use crate::settings::{Environment, LeaseRule, Settings, UnmatchedLease};
 
+/// Stopped by a signal.
+const STOPPED: u8 = 2;
 /// No lease, or one that could not be given back.
 const REFUSED: u8 = 3;
 
@@ -40,7 +43,8 @@ Examples:
   dragline lease https://shop.example/ --hold 60     keeps it for a minute; Ctrl-C gives it back earlier
 
 Exit codes:
-  0 leased and given back, or no lease is needed   3 refused, or the control plane is not to be reached   64 bad usage or settings")]
+  0 leased and given back, or no lease is needed   2 stopped by a signal before the answer
+  3 refused, or the control plane is not to be reached   64 bad usage or settings")]
 pub(crate) struct LeaseArgs {
     /// The URL a crawl would fetch
     #[arg(value_name = "URL")]
@@ -97,24 +101,38 @@ async fn show(
     page.line("rule", &covered.text)?;
     page.set("rule", json!(covered.text));
     let Some(ask) = covered.ask else { return page.end(covered.code) };
-    page.set("asked", json!({
-        "site": *ask.site,
-        "client": *ask.client,
-        "endpoint_group": *ask.group,
-        "path": ask.path,
-        "session_key": ask.session_key.as_deref(),
-    }));
-    let grant = match opened.plane.acquire(ask.clone()).await {
+    page.set(
+        "asked",
+        json!({
+            "site": *ask.site,
+            "client": *ask.client,
+            "endpoint_group": *ask.group,
+            "path": ask.path,
+            "session_key": ask.session_key.as_deref(),
+        }),
+    );
+    let mut interrupted = pin!(interrupted);
+    let answer = tokio::select! {
+        answer = opened.plane.acquire(ask.clone()) => answer,
+        () = &mut interrupted => {
+            logging::current().fail("stopped before the control plane had answered; a lease it may have given expires by itself");
+            return page.end(STOPPED);
+        }
+    };
+    let grant = match answer {
         Ok(grant) => grant,
         Err(refusal) => {
             let advice = advice(&refusal, &ask, &opened, covered.rule.as_deref());
-            page.set("refused", json!({
-                "reason": refusal.why.name(),
-                "message": refusal.message,
-                "retry_after_ms": refusal.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-                "advice": advice,
-            }));
-            logging::current().fail(&format!("no lease ({}): {}; {advice}", refusal.why.name(), refusal.message));
+            page.set(
+                "refused",
+                json!({
+                    "reason": refusal.why.name(),
+                    "message": refusal.message,
+                    "retry_after_ms": refusal.retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+                    "advice": advice,
+                }),
+            );
+            logging::current().fail(&format!("no lease: {}; {advice}", refusal.message));
             return page.end(REFUSED);
         }
     };
@@ -189,7 +207,7 @@ fn covered(args: &LeaseArgs, settings: &Settings, request: &Request) -> Result<C
         };
         (ask, None, "none asked: site and client of the call".to_owned())
     } else {
-        match first(&settings.leases, request)? {
+        match first(settings, request)? {
             Some((number, rule, ask)) => {
                 let name: Arc<str> = format!("LEASES rule {number}").into();
                 let from = format!("{name}: {}", rule.domains.join(", "));
@@ -207,10 +225,10 @@ fn covered(args: &LeaseArgs, settings: &Settings, request: &Request) -> Result<C
 }
 
 /// The first rule that covers the request, counted from 1, and what it asks for.
-fn first<'r>(rules: &'r [LeaseRule], request: &Request) -> Result<Option<(usize, &'r LeaseRule, Ask)>, CliError> {
+fn first<'r>(settings: &'r Settings, request: &Request) -> Result<Option<(usize, &'r LeaseRule, Ask)>, CliError> {
     // Read as a whole first, so that an error names the place in the settings.
-    Rules::new(rules, UnmatchedLease::Refuse).map_err(CliError::usage)?;
-    for (number, rule) in (1..).zip(rules) {
+    rules(settings)?;
+    for (number, rule) in (1..).zip(&settings.leases) {
         let alone = Rules::new(std::slice::from_ref(rule), UnmatchedLease::Refuse).map_err(CliError::usage)?;
         if let Some(ask) = alone.ask(request) {
             return Ok(Some((number, rule, ask)));
@@ -257,7 +275,9 @@ fn advice(refusal: &Refusal, ask: &Ask, opened: &Opened, rule: Option<&str>) -> 
     let here = if opened.remote.is_some() { "at the control plane" } else { "in the file of IDENTITIES" };
     match refusal.why {
         RefusalKind::NoIdentity => {
-            format!("{wait}; every identity of {site} is in use, rests or cools down: more of them, or other rotation rules, help")
+            format!(
+                "{wait}; every identity of {site} is in use, rests or cools down: more of them, or other rotation rules, help"
+            )
         }
         RefusalKind::NoProxy => format!("{wait}; every proxy is in use or cools down, or none fits the rules of {site}"),
         RefusalKind::RateLimited => format!("{wait}; the token makes more calls than it may: raise its limit {here}"),
@@ -268,7 +288,9 @@ fn advice(refusal: &Refusal, ask: &Ask, opened: &Opened, rule: Option<&str>) -> 
         RefusalKind::Overloaded => format!("{wait}; the control plane has too much to do"),
         RefusalKind::SiteUnknown => format!("name a site that is there in {rule}, or add {site} {here}"),
         RefusalKind::ClientUnknown => format!("name a client of {site} in {rule}, or add {client} to the site {here}"),
-        RefusalKind::GroupUnknown => format!("leave the endpoint group out for that of the path, or add it to {site}/{client} {here}"),
+        RefusalKind::GroupUnknown => {
+            format!("leave the endpoint group out for that of the path, or add it to {site}/{client} {here}")
+        }
         RefusalKind::Invalid => format!("mend what it names in {rule} or in the URL"),
         RefusalKind::Unauthorized => "give a token that is valid in SPINNERET_TOKEN; a crawl stops with exit code 3".to_owned(),
         RefusalKind::Forbidden => {

@@ -106,10 +106,14 @@ mod tests {
 
     #[test]
     fn a_reference_to_a_secret_is_shown_and_not_followed() {
-        let given = "-s APCLOUDY_URL=https://a.example -s APCLOUDY_API_KEY=${secret:a/key} -s APCLOUDY_SECRET_KEY=${secret:a/sign}";
+        let given =
+            "-s APCLOUDY_URL=https://a.example -s APCLOUDY_API_KEY=${secret:a/key} -s APCLOUDY_SECRET_KEY=${secret:a/sign}";
         assert_eq!(shown(&format!("--get APCLOUDY_API_KEY {given}")).unwrap(), "${secret:a/key}\n");
         let table = shown(given).unwrap();
-        assert!(table.lines().any(|line| line.starts_with("APCLOUDY_SECRET_KEY ") && line.contains("\"${secret:a/sign}\"")), "{table}");
+        assert!(
+            table.lines().any(|line| line.starts_with("APCLOUDY_SECRET_KEY ") && line.contains("\"${secret:a/sign}\"")),
+            "{table}"
+        );
         let error = shown("-s SPINNERET_TOKEN=${secret:a/key} -s SPINNERET_URL=https://a.example").unwrap_err();
         assert_eq!(error.code(), 64);
         assert!(error.to_string().starts_with("setting SPINNERET_TOKEN (-s): found a reference to a secret;"), "{error}");

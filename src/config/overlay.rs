@@ -119,10 +119,9 @@ impl fmt::Display for RefusedKey {
                  environment, or -s) and a restart"
             ),
             WhyKey::Unsupported(advice) => write!(f, "setting {key} is known but not supported by this version: {advice}"),
-            WhyKey::Unknown(Some(nearest)) => write!(
-                f,
-                "unknown setting {key}; did you mean {nearest}? a name of your own needs a lower case letter"
-            ),
+            WhyKey::Unknown(Some(nearest)) => {
+                write!(f, "unknown setting {key}; did you mean {nearest}? a name of your own needs a lower case letter")
+            }
             WhyKey::Unknown(None) => write!(f, "unknown setting {key}; a name of your own needs a lower case letter"),
         }
     }
@@ -159,7 +158,9 @@ mod tests {
 
     #[test]
     fn what_is_no_table_has_no_settings() {
-        for (format, text) in [("json", "[1]"), ("json", "null"), ("yaml", "a list of words"), ("text", "Some: words"), ("text", "{")] {
+        for (format, text) in
+            [("json", "[1]"), ("json", "null"), ("yaml", "a list of words"), ("text", "Some: words"), ("text", "{")]
+        {
             let overlay = read(&item(format, text)).unwrap();
             assert!(!overlay.is_table && overlay.values.is_empty(), "{format} {text}");
         }
@@ -194,7 +195,10 @@ mod tests {
     #[test]
     fn one_invalid_value_refuses_the_whole_version() {
         for (text, words) in [
-            (r#"{"DOWNLOAD_DELAY": 1, "CONCURRENT_REQUESTS": "many"}"#, "setting CONCURRENT_REQUESTS: found string \"many\"; allowed: a whole"),
+            (
+                r#"{"DOWNLOAD_DELAY": 1, "CONCURRENT_REQUESTS": "many"}"#,
+                "setting CONCURRENT_REQUESTS: found string \"many\"; allowed: a whole",
+            ),
             (r#"{"CONCURRENT_REQUESTS": 0}"#, "found number 0; allowed: a whole number from 1 to 100000"),
             (r#"{"LOG_LEVEL": null}"#, "setting LOG_LEVEL: found nothing; allowed: "),
             (r#"{"DOWNLOAD_DELAY": 1, "DOWNLOAD_DELAY": 2}"#, "does not parse as json: line 1, column"),

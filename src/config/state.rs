@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::overlay::{self, Overlay, RefusedItem};
 use super::Stamp;
+use super::overlay::{self, Overlay, RefusedItem};
 use crate::api::stats::Stats;
 use crate::plane::Configured;
 use crate::settings::{ItemValue, Layers, Settings, Source, changes};
@@ -114,7 +114,10 @@ impl State {
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) => {
-                self.complain(&mut outcome, format!("{}: cannot be read: {error}; the settings stay as they are", path.display()));
+                self.complain(
+                    &mut outcome,
+                    format!("{}: cannot be read: {error}; the settings stay as they are", path.display()),
+                );
                 return outcome;
             }
         };
@@ -236,7 +239,8 @@ impl State {
                 || "nobody knows when it was published".to_owned(),
                 |at| format!("it was published {} ago", age(at, now)),
             );
-            outcome.info(format!("{name} comes from the snapshot of an earlier run, as the control plane cannot be reached; {age}"));
+            outcome
+                .info(format!("{name} comes from the snapshot of an earlier run, as the control plane cannot be reached; {age}"));
         } else {
             outcome.info(format!("{name} is in use"));
         }

@@ -154,6 +154,7 @@ mod tests {
         assert_eq!((census.tokens, census.keys), (BTreeSet::from(["sample".into()]), 1));
         assert_eq!((file.samples(), file.place()), (Some("the sample keys and the sample token"), None));
         assert_eq!(&*file.seed.sites[0].clients[0].name, "web");
+        assert_eq!(file.seed.tokens[0].text.expose_secret(), crate::serve::SAMPLE_TOKEN);
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub(crate) struct BaseUrl {
 impl BaseUrl {
     pub(crate) const APCLOUDY: Self =
         Self { example: "https://apcloudy.example/api", secrets: "keys go into APCLOUDY_API_KEY and APCLOUDY_SECRET_KEY" };
-    pub(crate) const SPINNERET: Self = Self { example: "https://spinneret.example", secrets: "the token goes into SPINNERET_TOKEN" };
+    pub(crate) const SPINNERET: Self =
+        Self { example: "https://spinneret.example", secrets: "the token goes into SPINNERET_TOKEN" };
 }
 
 impl Rule for BaseUrl {
@@ -134,8 +135,7 @@ pub(crate) fn half(settings: &Settings) -> Option<Half> {
 
 /// Whether the control plane is set up by half; `None` when it is as a whole, or not at all.
 pub(crate) fn half_plane(settings: &Settings) -> Option<Half> {
-    let needed =
-        [("SPINNERET_URL", settings.spinneret_url.is_some()), ("SPINNERET_TOKEN", settings.spinneret_token.is_some())];
+    let needed = [("SPINNERET_URL", settings.spinneret_url.is_some()), ("SPINNERET_TOKEN", settings.spinneret_token.is_some())];
     let names = |those: bool| needed.iter().filter(move |(_, set)| *set == those).map(|(name, _)| *name);
     let (given, missing): (Vec<_>, Vec<_>) = (names(true).collect(), names(false).collect());
     let (what, way_out) = (

@@ -6,7 +6,6 @@
 //! [`Layers::resolve`].
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -14,62 +13,16 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::delivery;
-use super::environment::{Environment, Variable};
+use super::environment::Environment;
 use super::error::{SettingsError, SettingsErrors};
 use super::file;
 use super::key::Key;
+use super::layer::{Given, GivenKind, ItemValue, Layer, typed};
 use super::names::Name;
 use super::references::{self, Reference};
 use super::resolved::{Origin, Resolved};
-use super::rule::Problem;
+use super::source::Source;
 use super::table::Settings;
-
-/// Where a value was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Nowhere: the built-in default.
-    Default,
-    /// In a settings file.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Its line, from 1, where the format tells it.
-        line: Option<usize>,
-    },
-    /// In the config that the control plane distributes.
-    Watched,
-    /// In a config item that the control plane distributes.
-    Item {
-        /// The item, as `group/key`.
-        name: String,
-        /// Its version.
-        version: i32,
-    },
-    /// In the spider's own settings.
-    Spider,
-    /// In the environment.
-    Environment {
-        /// Name of the variable.
-        variable: String,
-    },
-    /// With `-s`.
-    CommandLine,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File { path, line: None } => write!(f, "{}", path.display()),
-            Self::File { path, line: Some(line) } => write!(f, "{}, line {line}", path.display()),
-            Self::Watched => f.write_str("watched config"),
-            Self::Item { name, version } => write!(f, "config item {name}, version {version}"),
-            Self::Spider => f.write_str("spider"),
-            Self::Environment { variable } => write!(f, "environment variable {variable}"),
-            Self::CommandLine => f.write_str("-s"),
-        }
-    }
-}
 
 /// The layers, from low to high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,47 +32,6 @@ enum Rank {
     Spider,
     Environment,
     CommandLine,
-}
-
-/// What one layer holds: checked values by key, and what was wrong with the others.
-#[derive(Clone, Default)]
-struct Layer {
-    values: BTreeMap<&'static str, Given>,
-    errors: Vec<SettingsError>,
-}
-
-/// A value and where it was given.
-#[derive(Clone)]
-struct Given {
-    value: Value,
-    source: Source,
-    kind: GivenKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum GivenKind {
-    /// It stands there as it is meant, and was checked.
-    Plain,
-    /// It refers to secrets: it can be checked when they are known.
-    Refers,
-    /// It was checked, and came together with secrets: nobody may see it.
-    Hidden,
-}
-
-/// A setting in a config item.
-#[derive(Clone)]
-pub(crate) struct ItemValue {
-    pub(crate) key: &'static Key,
-    pub(crate) value: Value,
-    /// The item holds secrets: the value is shown nowhere.
-    pub(crate) is_hidden: bool,
-}
-
-/// Shows the key, never the value.
-impl fmt::Debug for ItemValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.key.name)
-    }
 }
 
 /// Sources of settings, stacked. Cheap to clone and to resolve again after a reload.
@@ -472,81 +384,6 @@ impl fmt::Debug for Layers {
             }))
             .finish()
     }
-}
-
-impl Layer {
-    fn failed(errors: Vec<SettingsError>) -> Self {
-        Self { values: BTreeMap::new(), errors }
-    }
-
-    /// Checks one value and keeps it, or the reason why not.
-    fn put(&mut self, name: &str, origin: Source, value: impl FnOnce(&Key) -> Value) {
-        match Name::of(name) {
-            Name::Known(key) => {
-                let value = value(key);
-                let kind = match origin {
-                    // The plane has resolved what refers to its secrets.
-                    Source::Watched => GivenKind::Plain,
-                    _ if references::has_any(&value) => GivenKind::Refers,
-                    _ => GivenKind::Plain,
-                };
-                self.take(key, Given { value, source: origin, kind });
-            }
-            Name::Unsupported(advice) => self.errors.push(SettingsError::Unsupported { origin, key: name.to_owned(), advice }),
-            Name::Unknown(nearest) => self.errors.push(SettingsError::UnknownKey {
-                origin,
-                key: name.chars().filter(|c| !c.is_control()).take(80).collect(),
-                nearest,
-            }),
-        }
-    }
-
-    fn take(&mut self, key: &'static Key, given: Given) {
-        let fault = |problem: Problem| SettingsError::BadValue {
-            origin: given.source.clone(),
-            key: key.name,
-            found: problem.found,
-            allowed: problem.allowed,
-        };
-        let checked = match given.kind {
-            GivenKind::Plain => (key.check)(&given.value).map_err(fault),
-            GivenKind::Hidden => {
-                (key.check)(&given.value).map_err(|problem| fault(Problem { found: "another value (not shown)".to_owned(), ..problem }))
-            }
-            GivenKind::Refers if references::is_needed_first(key.name) => {
-                Err(SettingsError::ReferenceNotAllowed { origin: given.source.clone(), key: key.name })
-            }
-            GivenKind::Refers => match references::paths(&given.value) {
-                Ok(_) => Ok(()),
-                Err(references::Malformed) => {
-                    Err(SettingsError::BadReference { origin: given.source.clone(), key: key.name })
-                }
-            },
-        };
-        match checked {
-            Ok(()) => drop(self.values.insert(key.name, given)),
-            Err(error) => self.errors.push(error),
-        }
-    }
-
-    fn put_variable(&mut self, name: &OsStr, value: &OsStr) {
-        let name = name.to_string_lossy();
-        let variable = name.clone().into_owned();
-        match Variable::of(&name) {
-            Variable::Foreign => {}
-            Variable::Prefixed(key) => self.errors.push(SettingsError::Prefixed { variable, key: key.to_owned() }),
-            Variable::Setting(key) => match value.to_str() {
-                Some(text) => self.put(key, Source::Environment { variable }, |key| typed(key, text)),
-                None => self.errors.push(SettingsError::NotText { variable }),
-            },
-        }
-    }
-}
-
-/// A text from outside as the value it stands for. One that is a reference becomes a value when its secret is known.
-fn typed(key: &Key, text: &str) -> Value {
-    let whole = Value::from(text);
-    if references::is_whole(&whole) { whole } else { (key.convert)(text) }
 }
 
 /// The argument if it looks like the name of a key; it may be a secret otherwise.

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
 use super::error::SettingsError;
-use super::layers::Source;
+use super::source::Source;
 use crate::plane::PlaneError;
 
 /// How a reference begins.
@@ -32,12 +32,7 @@ impl Reference {
     /// Why a secret cannot be read, in the words of an error of the settings: it names setting, path and reason.
     #[must_use]
     pub fn unread(&self, why: &PlaneError) -> SettingsError {
-        SettingsError::SecretUnread {
-            origin: self.source.clone(),
-            key: self.key,
-            path: self.path.clone(),
-            why: why.to_string(),
-        }
+        SettingsError::SecretUnread { origin: self.source.clone(), key: self.key, path: self.path.clone(), why: why.to_string() }
     }
 }
 
@@ -121,11 +116,9 @@ pub(crate) fn filled(value: &Value, secrets: &BTreeMap<String, SecretString>) ->
             Value::String(whole)
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| filled(item, secrets)).collect::<Result<_, _>>()?),
-        Value::Object(map) => map
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), filled(value, secrets)?)))
-            .collect::<Result<Map<_, _>, _>>()?
-            .into(),
+        Value::Object(map) => {
+            map.iter().map(|(name, value)| Ok((name.clone(), filled(value, secrets)?))).collect::<Result<Map<_, _>, _>>()?.into()
+        }
         other => other.clone(),
     })
 }
@@ -189,10 +182,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_filled_in_as_it_is_and_not_read_again() {
-        let secrets = BTreeMap::from([
-            ("a".to_owned(), SecretString::from("1 ${secret:b} \"")),
-            ("b".to_owned(), SecretString::from("")),
-        ]);
+        let secrets =
+            BTreeMap::from([("a".to_owned(), SecretString::from("1 ${secret:b} \"")), ("b".to_owned(), SecretString::from(""))]);
         let value = json!({"k": ["<${secret:a}>${secret:b}", 5], "l": "plain"});
         assert_eq!(filled(&value, &secrets), Ok(json!({"k": ["<1 ${secret:b} \">", 5], "l": "plain"})));
         assert_eq!(filled(&json!("${secret:c}"), &secrets), Err(Missing("c".to_owned())));
@@ -200,8 +191,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_cannot_be_read_is_named_with_its_setting() {
-        let reference =
-            Reference { key: "APCLOUDY_API_KEY", path: "apcloudy/key".to_owned(), source: Source::CommandLine };
+        let reference = Reference { key: "APCLOUDY_API_KEY", path: "apcloudy/key".to_owned(), source: Source::CommandLine };
         assert_eq!(
             reference.unread(&PlaneError::NotFound("there is no secret apcloudy/key".to_owned())).to_string(),
             "setting APCLOUDY_API_KEY (-s): the secret apcloudy/key cannot be read: there is no secret apcloudy/key; \

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::key::{Key, Reload};
-use super::layers::Source;
 use super::redact::REDACTED;
 use super::references;
+use super::source::Source;
 use super::table::Settings;
 use super::template::toml_text;
 

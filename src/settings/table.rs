@@ -19,11 +19,11 @@ use super::rule::{
 };
 use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
-use super::watched::{ConfigNames, MarkerRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle, RequestRecords,
-    UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
+    RequestRecords, UnmatchedLease,
 };
+use super::watched::{ConfigNames, MarkerRules};
 
 const DAY: f64 = 86_400.0;
 

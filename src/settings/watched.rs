@@ -106,9 +106,8 @@ impl Rule for ConfigNames {
 
 /// Group and key are parted by the first slash (wire contract, section 8).
 fn is_name(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(group, key)| {
-        (1..=128).contains(&group.chars().count()) && (1..=256).contains(&key.chars().count())
-    })
+    name.split_once('/')
+        .is_some_and(|(group, key)| (1..=128).contains(&group.chars().count()) && (1..=256).contains(&key.chars().count()))
 }
 
 fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
@@ -131,7 +130,10 @@ mod tests {
         let good = json!([{"marker": "captcha_page", "css": "#captcha", "status": [403], "domains": ["Shop.example"]}]);
         let rules = MarkerRules.read(&good).unwrap();
         assert_eq!((rules[0].marker.as_str(), rules[0].css.as_deref()), ("captcha_page", Some("#captcha")));
-        assert_eq!((rules[0].domains.as_slice(), rules[0].status.as_slice()), (["shop.example".to_owned()].as_slice(), [403].as_slice()));
+        assert_eq!(
+            (rules[0].domains.as_slice(), rules[0].status.as_slice()),
+            (["shop.example".to_owned()].as_slice(), [403].as_slice())
+        );
         for bad in [
             json!("x"),
             json!(["x"]),

@@ -88,8 +88,14 @@ fn keys_that_no_item_may_set_are_named_and_counted_and_the_others_count() {
     let outcome = stage.json(3, r#"{"SPINNERET_URL": "https://canary.example", "DOWNLOD_DELAY": 3, "DOWNLOAD_DELAY": 3}"#);
     assert_eq!(outcome.settings.as_ref().unwrap().download_delay, Duration::from_secs(3));
     let said = lines(&outcome);
-    assert!(said[1].starts_with("Warn config item crawl/limits, version 3: setting SPINNERET_URL cannot change while"), "{said:?}");
-    assert!(said[2].starts_with("Warn config item crawl/limits, version 3: unknown setting DOWNLOD_DELAY; did you mean DOWNLOAD_DELAY?"));
+    assert!(
+        said[1].starts_with("Warn config item crawl/limits, version 3: setting SPINNERET_URL cannot change while"),
+        "{said:?}"
+    );
+    assert!(
+        said[2]
+            .starts_with("Warn config item crawl/limits, version 3: unknown setting DOWNLOD_DELAY; did you mean DOWNLOAD_DELAY?")
+    );
     assert!(!said.concat().contains("canary"));
     assert_eq!(stage.stats.count("config/refused"), 2);
 
@@ -164,7 +170,8 @@ fn a_snapshot_is_taken_with_a_line_that_says_how_old_it_is() {
 #[test]
 fn an_item_with_secrets_is_in_effect_and_shown_nowhere() {
     let mut stage = Stage::over(Layers::new());
-    let mut item = configured("crawl/limits", 1, "json", r#"{"RETRY_TIMES": 987, "RETRY_BACKOFF": 988, "RETRY_BACKOFF_MAX": 989}"#);
+    let mut item =
+        configured("crawl/limits", 1, "json", r#"{"RETRY_TIMES": 987, "RETRY_BACKOFF": 988, "RETRY_BACKOFF_MAX": 989}"#);
     item.item.has_secret_refs = true;
     let outcome = stage.hear([item.clone()]);
     let settings = outcome.settings.clone().unwrap();
@@ -213,7 +220,11 @@ fn a_changed_file_and_a_changed_item_combine() {
 
     let outcome = stage.json(2, r#"{"RETRY_TIMES": 5}"#);
     let settings = outcome.settings.clone().unwrap();
-    assert_eq!((settings.concurrent_requests, settings.retry_times), (33, 5), "the file's newer value is there, under the item's");
+    assert_eq!(
+        (settings.concurrent_requests, settings.retry_times),
+        (33, 5),
+        "the file's newer value is there, under the item's"
+    );
     assert!(!lines(&outcome).concat().contains("DEPTH_LIMIT"), "what needs a restart is said when the file changes");
 
     std::fs::write(&path, "RETRY_BACKOFF_MAX = nonsense\n").unwrap();

@@ -14,6 +14,7 @@ const LONGEST_STAY: Ms = 50;
 /// Fewest places in the wait room.
 const FEWEST_PLACES: usize = 32;
 /// Least and most units of one instance.
+#[cfg(test)]
 const SHARE: (u32, u32) = (4, 4_096);
 /// Hints of those sent away lie in `[LEAST_HINT, LEAST_HINT + HINT_SPREAD)` ms.
 const LEAST_HINT: Ms = 100;
@@ -21,6 +22,7 @@ const HINT_SPREAD: u64 = 100;
 
 /// How many units one instance of `instances` has of the fleet's budget: its share, at least 4 and at most 4,096. A budget of
 /// 0 is no limit; what is pinned for the instance is used as it is.
+#[cfg(test)]
 pub(crate) fn share(budget: u32, instances: u32, pinned: Option<u32>) -> u32 {
     match pinned {
         Some(units) => units,
@@ -132,11 +134,13 @@ impl Gate {
     }
 
     /// When the next stay is over.
+    #[cfg(test)]
     pub(crate) fn next_end(&self) -> Option<Ms> {
         self.room.iter().map(|waiting| waiting.until).min()
     }
 
     /// Units that are in.
+    #[cfg(test)]
     pub(crate) const fn busy(&self) -> u32 {
         self.busy
     }

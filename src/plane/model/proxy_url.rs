@@ -104,11 +104,6 @@ impl ProxyUrl {
         Ok(Self { scheme, host: host.to_ascii_lowercase().into(), port, user, password })
     }
 
-    /// The scheme.
-    pub(crate) const fn scheme(&self) -> ProxyScheme {
-        self.scheme
-    }
-
     /// The URL with user and password, as a lease carries it.
     pub(crate) fn reveal(&self) -> String {
         self.written(self.user.as_deref())

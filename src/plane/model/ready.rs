@@ -43,6 +43,7 @@ pub(crate) enum Lack {
 
 impl ReadyQueue {
     /// How many members there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.fresh.len() + self.timed.len()
     }

@@ -159,6 +159,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `scope_missing`.
+    #[cfg(test)]
     pub(crate) fn check_config_publish(&self, group: &str) -> Result<(), Refusal> {
         allowed(any(&self.config_publish, group), "config:publish", group)
     }
@@ -176,6 +177,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `scope_missing`.
+    #[cfg(test)]
     pub(crate) fn check_identity_write(&self, site: &str) -> Result<(), Refusal> {
         allowed(self.identity_write.reach(site), "identity:write", site)
     }
@@ -184,6 +186,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `scope_missing`.
+    #[cfg(test)]
     pub(crate) fn check_proxy_write(&self) -> Result<(), Refusal> {
         if self.proxy_write { Ok(()) } else { Err(Refusal::scope_missing("proxy:write")) }
     }
@@ -192,6 +195,7 @@ impl Scopes {
     ///
     /// # Errors
     /// `scope_missing`.
+    #[cfg(test)]
     pub(crate) fn check_admin(&self) -> Result<(), Refusal> {
         if self.admin { Ok(()) } else { Err(Refusal::scope_missing("admin")) }
     }

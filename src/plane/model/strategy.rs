@@ -40,6 +40,7 @@ pub(crate) struct Candidate {
 
 impl Strategy {
     /// The strategy of exactly this spelling.
+    #[cfg(test)]
     pub(crate) fn of(name: &str) -> Option<Self> {
         match name {
             "weighted_random" => Some(Self::WeightedRandom),

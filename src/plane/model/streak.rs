@@ -59,6 +59,7 @@ impl Streak {
     }
 
     /// How many failures it counts.
+    #[cfg(test)]
     pub(crate) const fn failures(self) -> u32 {
         self.failures
     }

@@ -140,11 +140,6 @@ impl<'f, 'n> Table<'f, 'n> {
         self.get(key).map_or_else(|| Ok(Vec::new()), |field| field.list())
     }
 
-    /// The texts of a list; `None` if it is left out.
-    pub(super) fn texts(&self, key: &str) -> Result<Option<Vec<&'n str>>, SeedError> {
-        self.get(key).map(|field| field.list()?.iter().map(Field::text).collect()).transpose()
-    }
-
     /// One of the names.
     pub(super) fn choice<T: Copy>(&self, key: &str, names: &[(&str, T)]) -> Result<Option<T>, SeedError> {
         let Some(field) = self.get(key) else { return Ok(None) };

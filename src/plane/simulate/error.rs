@@ -8,17 +8,10 @@ use crate::plane::model::authority::BuildError;
 pub(crate) enum SimulateError {
     /// The reports cannot be read.
     #[error("{name} cannot be read: {source}; check the path and who may read it")]
-    Read {
-        name: String,
-        source: std::io::Error,
-    },
+    Read { name: String, source: std::io::Error },
     /// A line that is no event.
     #[error("{name}:{line}: {reason}")]
-    Line {
-        name: String,
-        line: u64,
-        reason: String,
-    },
+    Line { name: String, line: u64, reason: String },
     /// The policies of the plane file contradict each other.
     #[error(transparent)]
     Plane(#[from] BuildError),

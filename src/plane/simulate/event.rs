@@ -147,7 +147,8 @@ impl Timeline {
         let (clock, at) = match fields.0.get("at") {
             Some(Value::Number(number)) => {
                 let seconds = number.as_f64().filter(|seconds| (0.0..=LATEST).contains(seconds));
-                let seconds = seconds.ok_or_else(|| Wrong::field("at", format!("found {number}, allowed are 0 to {LATEST} seconds")))?;
+                let seconds =
+                    seconds.ok_or_else(|| Wrong::field("at", format!("found {number}, allowed are 0 to {LATEST} seconds")))?;
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded above")]
                 let since = (seconds * 1_000.0).round() as Ms;
                 (Clock::Seconds, ORIGIN + since)
@@ -162,9 +163,17 @@ impl Timeline {
                 let clock = self.clock.unwrap_or_default();
                 (clock, self.last.max(if clock == Clock::Seconds { ORIGIN } else { 0 }).saturating_add(latency))
             }
-            None => return Err(Wrong::field("at", "left out; write a moment such as 2027-01-31T12:00:00Z, or seconds since the start")),
+            None => {
+                return Err(Wrong::field(
+                    "at",
+                    "left out; write a moment such as 2027-01-31T12:00:00Z, or seconds since the start",
+                ));
+            }
             Some(other) => {
-                return Err(Wrong::field("at", format!("found {}, expected a moment as text or seconds as a number", kind(other))));
+                return Err(Wrong::field(
+                    "at",
+                    format!("found {}, expected a moment as text or seconds as a number", kind(other)),
+                ));
             }
         };
         if self.clock.is_some_and(|known| known != clock) {
@@ -250,14 +259,16 @@ impl<'a> Fields<'a> {
             None | Some(Value::Null) => Ok(0),
             Some(Value::Number(number)) => {
                 let number_in = number.as_i64().filter(|number| (0..=most).contains(number));
-                number_in.ok_or_else(|| Wrong::field(field, format!("found {number}, allowed are whole numbers from 0 to {most}")))
+                number_in
+                    .ok_or_else(|| Wrong::field(field, format!("found {number}, allowed are whole numbers from 0 to {most}")))
             }
             Some(other) => Err(Wrong::field(field, format!("found {}, expected a whole number", kind(other)))),
         }
     }
 
     fn texts(&self, field: &str) -> Result<Vec<String>, Wrong> {
-        let wrong = |found: String| Wrong::field(field, format!("found {found}, expected a list of up to 32 texts of 1 to 64 bytes"));
+        let wrong =
+            |found: String| Wrong::field(field, format!("found {found}, expected a list of up to 32 texts of 1 to 64 bytes"));
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(Vec::new()),
             Some(Value::Array(list)) if list.len() <= 32 => {

@@ -40,9 +40,10 @@ pub(super) fn event(fields: &Fields<'_>, places: &Places<'_>, line: u64) -> Resu
     };
     let seconds = match fields.0.get("response_time") {
         None | Some(Value::Null) => 0.0,
-        Some(Value::Number(number)) => number.as_f64().filter(|seconds| (0.0..=LONGEST).contains(seconds)).ok_or_else(|| {
-            Wrong::field("response_time", format!("found {number}, allowed are 0 to {LONGEST} seconds"))
-        })?,
+        Some(Value::Number(number)) => number
+            .as_f64()
+            .filter(|seconds| (0.0..=LONGEST).contains(seconds))
+            .ok_or_else(|| Wrong::field("response_time", format!("found {number}, allowed are 0 to {LONGEST} seconds")))?,
         Some(other) => return Err(Wrong::field("response_time", format!("found {}, expected seconds as a number", kind(other)))),
     };
     #[allow(clippy::cast_possible_truncation, reason = "bounded above")]

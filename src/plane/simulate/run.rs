@@ -155,13 +155,8 @@ fn lease(plane: &mut Plane, token: &Token, event: &Event, now: Ms) -> Result<Str
 
 /// Whether a refusal says that the event itself is wrong.
 fn is_wrong(refusal: &Refusal) -> bool {
-    let reasons = [
-        Reason::SiteUnknown,
-        Reason::ClientUnknown,
-        Reason::EndpointGroupUnknown,
-        Reason::UriInvalid,
-        Reason::InvalidArgument,
-    ];
+    let reasons =
+        [Reason::SiteUnknown, Reason::ClientUnknown, Reason::EndpointGroupUnknown, Reason::UriInvalid, Reason::InvalidArgument];
     refusal.reason.is_some_and(|reason| reasons.contains(&reason))
 }
 
@@ -195,11 +190,14 @@ impl SiteSummary {
             Change::Moved { to, .. } => {
                 if let Subject::Group { client, group } = &effect.subject {
                     let moves = self.breakers.entry((Arc::clone(client), Arc::clone(group))).or_default();
-                    moves.push((effect.at, match to {
-                        Phase::Open(_) => "opened",
-                        Phase::HalfOpen => "half-open",
-                        Phase::Closed => "closed",
-                    }));
+                    moves.push((
+                        effect.at,
+                        match to {
+                            Phase::Open(_) => "opened",
+                            Phase::HalfOpen => "half-open",
+                            Phase::Closed => "closed",
+                        },
+                    ));
                 }
             }
         }

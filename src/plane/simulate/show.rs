@@ -25,9 +25,8 @@ pub(crate) fn table(outcomes: &Outcomes, timeline: &Timeline) -> String {
         let head = ["TIME", "SITE", "SUBJECT", "OUTCOME", "RULE", "ACTION", "UNTIL"].map(str::to_owned);
         let mut rows = vec![head];
         rows.extend(outcomes.effects.iter().map(|effect| row(effect, timeline)));
-        let width = |column: usize| {
-            rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
+        let width =
+            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..7).map(width).collect();
         for row in &rows {
             let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
@@ -159,11 +158,14 @@ fn effect_json(effect: &Effect, timeline: &Timeline) -> Value {
             add("only_noted", json!(is_shadow));
         }
         Change::Moved { trigger, reason, taken_back, .. } => {
-            add("trigger", json!(match trigger {
-                Trigger::Auto => "auto",
-                Trigger::Manual => "manual",
-                Trigger::Probe => "probe",
-            }));
+            add(
+                "trigger",
+                json!(match trigger {
+                    Trigger::Auto => "auto",
+                    Trigger::Manual => "manual",
+                    Trigger::Probe => "probe",
+                }),
+            );
             add("reason", json!(**reason));
             add("cooldowns_taken_back", json!(taken_back));
         }

@@ -46,7 +46,8 @@ fn error_of(plane: &str, reports: &str) -> String {
 fn the_example_shows_a_cooldown_that_doubles_and_an_attempt_that_would_not_have_been_made() {
     let (plane, reports) = (include_str!("../../../config/identities.toml"), include_str!("../../../config/reports.jsonl"));
     let (table, json) = run_lines(plane, reports, &Defaults::default()).unwrap();
-    let cooled: Vec<&Value> = json.iter().filter(|line| line["action"] == "cooldown" && line["outcome"] == "rate_limited").collect();
+    let cooled: Vec<&Value> =
+        json.iter().filter(|line| line["action"] == "cooldown" && line["outcome"] == "rate_limited").collect();
     assert_eq!(cooled.len(), 2, "{table}");
     assert!(cooled.iter().all(|line| line["name"] == "reader-1"));
     let length = |line: &Value| line["until"].as_f64().unwrap() - line["at"].as_f64().unwrap();
@@ -150,14 +151,14 @@ fn a_breaker_opens_is_probed_and_closes() {
         reports.push_str(&format!("{{\"at\": {at}, \"uri\": \"/\", \"status\": 200}}\n"));
     }
     let (table, json) = run_lines(STRICT, &reports, &Defaults::default()).unwrap();
-    let moves: Vec<&str> = json
-        .iter()
-        .filter(|line| line["subject"] == "group")
-        .map(|line| line["action"].as_str().unwrap())
-        .collect();
+    let moves: Vec<&str> =
+        json.iter().filter(|line| line["subject"] == "group").map(|line| line["action"].as_str().unwrap()).collect();
     assert_eq!(moves, ["open", "half-open", "close"], "{table}");
     let summary = &json.last().unwrap()["summary"]["sites"]["shop"];
-    assert_eq!(summary["withheld"]["circuit_open"], 2, "the one while it is open, and the third within the ten seconds of two probes: {table}");
+    assert_eq!(
+        summary["withheld"]["circuit_open"], 2,
+        "the one while it is open, and the third within the ten seconds of two probes: {table}"
+    );
     assert_eq!(summary["breakers"][0]["moves"].as_array().unwrap().len(), 3);
     assert!(table.contains("breaker     web/_default: opened"), "{table}");
 }
@@ -237,7 +238,10 @@ fn an_error_names_file_line_field_what_was_found_and_what_is_allowed() {
         (r#"{"at": 1, "uri": "/", "status": 200, "latency": 3}"#, &["unknown field \"latency\"", "latency_ms"]),
         (r#"{"at": 1, "uri": "/", "error_kind": "slow"}"#, &["error_kind: found \"slow\"", "timeout, conn_reset"]),
         (r#"{"at": 1, "uri": "/", "status": 200, "markers": "captcha"}"#, &["markers: found a text", "list"]),
-        (r#"{"at": 1, "uri": "/", "status": 200, "site": "shpo"}"#, &["site: no site \"shpo\"", "did you mean \"shop\"", "known: shop"]),
+        (
+            r#"{"at": 1, "uri": "/", "status": 200, "site": "shpo"}"#,
+            &["site: no site \"shpo\"", "did you mean \"shop\"", "known: shop"],
+        ),
         (r#"{"at": 1, "uri": "/", "status": 200, "client": "app"}"#, &["client: the site shop has no client \"app\"", "web"]),
         (r#"{"at": 1, "uri": "/", "status": 200, "identity": "z"}"#, &["identity: the site shop has no identity \"z\"", "a, b"]),
         (r#"{"at": 1, "endpoint_group": "search", "status": 200}"#, &["endpoint_group:", "\"search\"", "_default"]),
@@ -247,7 +251,8 @@ fn an_error_names_file_line_field_what_was_found_and_what_is_allowed() {
         assert!(error.starts_with("reports.jsonl:2: "), "{error}");
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
-    let mixed = "{\"at\": 1, \"uri\": \"/\", \"status\": 200}\n{\"at\": \"2026-03-01T10:00:00Z\", \"uri\": \"/\", \"status\": 200}";
+    let mixed =
+        "{\"at\": 1, \"uri\": \"/\", \"status\": 200}\n{\"at\": \"2026-03-01T10:00:00Z\", \"uri\": \"/\", \"status\": 200}";
     assert!(error_of(SHOP, mixed).contains("reports.jsonl:2: at: moments and seconds in one file"));
 }
 

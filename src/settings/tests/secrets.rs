@@ -52,12 +52,13 @@ fn a_secret_becomes_what_its_setting_is() {
 #[test]
 fn a_secret_nobody_has_read_is_an_error_that_names_setting_and_path() {
     let layers = Layers::new().set("USER_AGENT=${secret:a/one}").set("BOT_NAME=${secret:b}");
-    let shown: Vec<String> =
-        errors(layers.with_secrets(&secrets(&[("b", "x")]))).iter().map(ToString::to_string).collect();
+    let shown: Vec<String> = errors(layers.with_secrets(&secrets(&[("b", "x")]))).iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
-        ["setting USER_AGENT (-s): the secret a/one was not read; secrets are read once, when a crawl starts: start it again, or give \
-          the value itself"]
+        [
+            "setting USER_AGENT (-s): the secret a/one was not read; secrets are read once, when a crawl starts: start it again, or give \
+          the value itself"
+        ]
     );
 }
 
@@ -72,16 +73,16 @@ fn nothing_shows_a_secret_or_what_was_made_of_it() {
         .set("RETRY_TIMES=${secret:n}")
         .with_secrets(&secrets(&pairs));
     let wrong = errors(layers.clone());
-    assert!(wrong[0].to_string().starts_with("setting RETRY_TIMES (-s): found another value once its secrets are in place"), "{wrong:?}");
+    assert!(
+        wrong[0].to_string().starts_with("setting RETRY_TIMES (-s): found another value once its secrets are in place"),
+        "{wrong:?}"
+    );
     let unfit = Layers::new().set("RETRY_BACKOFF=${secret:n}").with_secrets(&secrets(&[("n", "4242")])).resolve().unwrap_err();
     let layers = layers.set("RETRY_TIMES=${secret:m}").with_secrets(&secrets(&[("m", "424")]));
     let resolved = layers.resolve().unwrap();
     assert_eq!((resolved.settings.user_agent.as_str(), resolved.settings.retry_times), ("bot canary-1", 424));
-    let shown = format!(
-        "{layers:?} {resolved:?} {:#?} {resolved} {} {wrong:?} {unfit} {unfit:?}",
-        resolved.settings,
-        resolved.to_json()
-    );
+    let shown =
+        format!("{layers:?} {resolved:?} {:#?} {resolved} {} {wrong:?} {unfit} {unfit:?}", resolved.settings, resolved.to_json());
     assert!(!shown.contains("canary") && !shown.contains("424"), "{shown}");
     assert_eq!(resolved.origin("APCLOUDY_API_KEY").unwrap().value_text(), "\"${secret:k}\"");
     assert_eq!(resolved.origin("APCLOUDY_SECRET_KEY").unwrap().value_text(), "\"[redacted]\"");

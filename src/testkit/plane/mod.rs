@@ -274,8 +274,9 @@ impl ScriptedPlane {
     /// # Errors
     /// When name, format or content are not allowed.
     pub fn publish(&self, group: &str, key: &str, format: &str, content: &str) -> io::Result<i32> {
-        let format = Format::of(format)
-            .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, format!("format is {format:?}, allowed are json, yaml, text")))?;
+        let format = Format::of(format).ok_or_else(|| {
+            io::Error::new(ErrorKind::InvalidInput, format!("format is {format:?}, allowed are json, yaml, text"))
+        })?;
         let face = Arc::clone(&self.life().face);
         face.with_plane(|plane, now| plane.publish(ItemName { group, key }, format, content, now)).map_err(wrong)
     }

@@ -190,7 +190,11 @@ async fn sites_breakers_and_items_are_moved_by_hand() {
     plane.publish("crawl", "limits", "json", "{\"a\": 1}").unwrap();
     let item = client.get_config("crawl/limits").await.unwrap();
     assert_eq!(item.content, "{\"a\": 1}");
-    for error in [plane.pause("nobody", ""), plane.open_breaker("shop", "web", "nothing", None), plane.publish("g", "k", "xml", "").map(drop)] {
+    for error in [
+        plane.pause("nobody", ""),
+        plane.open_breaker("shop", "web", "nothing", None),
+        plane.publish("g", "k", "xml", "").map(drop),
+    ] {
         assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 }

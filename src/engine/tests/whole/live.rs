@@ -14,7 +14,8 @@ use crate::testkit::transport::Answer;
 /// Ten pages, one after the other, a second each.
 fn slow() -> Stand {
     let urls: Vec<String> = (0..10).map(|n| format!("http://a.test/{n}")).collect();
-    let mut stand = Stand::new().start(urls.iter().map(|url| follow(url)).collect::<Vec<Do>>()).with(|s| s.concurrent_requests = 1);
+    let mut stand =
+        Stand::new().start(urls.iter().map(|url| follow(url)).collect::<Vec<Do>>()).with(|s| s.concurrent_requests = 1);
     for url in &urls {
         stand = stand.answers(url, [Answer::html("ok").after(SECOND)]);
     }
@@ -22,12 +23,7 @@ fn slow() -> Stand {
 }
 
 fn changed(version: i32) -> Control {
-    Control::ConfigChanged(ConfigChanged {
-        group: "crawl".to_owned(),
-        key: "limits".to_owned(),
-        version,
-        from_snapshot: false,
-    })
+    Control::ConfigChanged(ConfigChanged { group: "crawl".to_owned(), key: "limits".to_owned(), version, from_snapshot: false })
 }
 
 async fn at(desk: &Desk, after: Duration, control: Control) {
@@ -44,7 +40,8 @@ fn a_changed_config_item_is_told_once_however_many_parsers_there_are() {
         at(&desk, SECOND, changed(2)).await;
     });
     done.assert_whole();
-    let told: Vec<&str> = done.lines.iter().map(|(_, line)| line.as_str()).filter(|line| line.starts_with("signal config")).collect();
+    let told: Vec<&str> =
+        done.lines.iter().map(|(_, line)| line.as_str()).filter(|line| line.starts_with("signal config")).collect();
     assert_eq!(told, ["signal config crawl/limits 1", "signal config crawl/limits 2"]);
 }
 
@@ -53,7 +50,8 @@ fn after_the_spider_has_heard_of_the_end_it_hears_of_no_config_item() {
     for after in (9_900..10_100).step_by(10) {
         let done = slow().run_and(move |desk| async move { at(&desk, after * MILLI, changed(1)).await });
         done.assert_whole();
-        let signals: Vec<&str> = done.lines.iter().map(|(_, line)| line.as_str()).filter(|line| line.starts_with("signal ")).collect();
+        let signals: Vec<&str> =
+            done.lines.iter().map(|(_, line)| line.as_str()).filter(|line| line.starts_with("signal ")).collect();
         assert!(signals.last().unwrap().starts_with("signal closed"), "{after}: {signals:?}");
     }
 }

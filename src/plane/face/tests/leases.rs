@@ -140,6 +140,27 @@ async fn b146_a_pause_keeps_leases_from_being_given_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn b147_a_lease_that_cannot_be_rendered_is_taken_back_and_told_as_internal() {
+    let text = seed_text(0)
+        + "[[sites.identity_types]]\nname = \"keyed\"\nactivation = \"immediate\"\n\
+           fields.key = { type = \"secret_ref\", required = true }\ndeliver.headers = { X-Key = \"{{ key }}\" }\n\
+           [[sites.identities]]\nname = \"anna\"\ntype = \"keyed\"\npayload = { key = \"signing/key\" }\n";
+    let stage = Stage::of(plane_of(&text, "plane.toml"), FaceOptions::default()).await;
+    assert!(stage.face.with_plane(|plane, _| plane.config_center().secrets_mut().delete("signing/key")));
+    for _ in 0..2 {
+        let refusal = stage.ask(ACQUIRE, ALL, &web()).await;
+        assert_eq!((refusal.status, refusal.json()["code"].as_str()), (500, Some("internal")), "{refusal:?}");
+        assert!(!String::from_utf8_lossy(&refusal.body).contains("s3cret"), "{refusal:?}");
+    }
+    stage.face.with_plane(|plane, _| plane.config_center().secrets_mut().put("signing/key", "s3cret".into(), None)).unwrap();
+    let answer = stage.ask(ACQUIRE, ALL, &web()).await.json();
+    assert_eq!(answer["credential"]["headers"], json!({"X-Key": "s3cret"}), "{answer}");
+    let ledger = stage.ledger().await;
+    assert_eq!((&ledger["acquired"], &ledger["released"], &ledger["open"]), (&json!(3), &json!(2), &json!(1)), "{ledger}");
+    stage.end().await;
+}
+
+#[tokio::test]
 async fn b148_a_lease_without_a_free_proxy_is_refused_with_its_own_reason() {
     let text = seed_text(2) + "[[sites.proxies]]\nname = \"only\"\nurl = \"http://user:pass@10.0.0.1:3128\"\n";
     let stage = Stage::of(plane_of(&text, "plane.toml"), FaceOptions::default()).await;

@@ -114,6 +114,7 @@ impl Outcomes {
 
 impl Rule {
     /// Whether the contract allows this deed in this scope.
+    #[cfg(test)]
     pub(crate) const fn is_allowed(&self) -> bool {
         match self.deed {
             Deed::Cooldown(_) => true,

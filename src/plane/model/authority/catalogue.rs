@@ -47,6 +47,7 @@ impl Proxy {
     }
 
     /// The contract's word.
+    #[cfg(test)]
     pub(super) const fn state(&self) -> &'static str {
         match self.state {
             ProxyState::Active => "active",
@@ -73,6 +74,7 @@ impl Catalogue {
     }
 
     /// The key of the proxy with this id.
+    #[cfg(test)]
     pub(super) fn find(&self, id: &str) -> Option<u32> {
         self.entries.iter().position(|proxy| *proxy.id == *id).and_then(|key| u32::try_from(key).ok())
     }

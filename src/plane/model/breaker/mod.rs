@@ -233,18 +233,17 @@ impl Breaker {
     }
 
     /// Openings in a row.
+    #[cfg(test)]
     pub(crate) const fn opens(&self) -> u32 {
         self.opens
     }
 
-    pub(crate) const fn opened_at(&self) -> Option<Ms> {
-        self.opened_at
-    }
-
+    #[cfg(test)]
     pub(crate) const fn closed_at(&self) -> Option<Ms> {
         self.closed_at
     }
 
+    #[cfg(test)]
     pub(crate) const fn probes(&self) -> Probes {
         self.probes
     }
@@ -255,6 +254,7 @@ impl Breaker {
     }
 
     /// How often it moved.
+    #[cfg(test)]
     pub(crate) const fn version(&self) -> u64 {
         self.version
     }

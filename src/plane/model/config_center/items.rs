@@ -57,6 +57,7 @@ impl Items {
         self.by_group.get(name.group)?.get(name.key)?.versions.back()
     }
 
+    #[cfg(test)]
     pub(super) fn names(&self) -> impl Iterator<Item = ItemName<'_>> {
         self.by_group.iter().flat_map(|(group, items)| {
             let there = items.iter().filter(|(_, item)| !item.versions.is_empty());

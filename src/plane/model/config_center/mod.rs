@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::items::Items;
-pub(crate) use self::reads::{Batch, Look, WatchedItem};
+pub(crate) use self::reads::{Look, WatchedItem};
 pub(crate) use self::waiters::WaiterId;
 use self::waiters::Waiters;
 use super::Ms;
@@ -173,6 +173,7 @@ impl ConfigCenter {
     }
 
     /// The names of all published items, in order; those of `_runtime` are not among them.
+    #[cfg(test)]
     pub(crate) fn names(&self) -> impl Iterator<Item = ItemName<'_>> {
         self.items.names()
     }
@@ -191,11 +192,13 @@ impl ConfigCenter {
 
     /// The server is going down: all waits end, with [`Refusal::canceled`].
     #[must_use]
+    #[cfg(test)]
     pub(crate) fn end_all_waits(&mut self) -> Vec<WaiterId> {
         self.waiters.drain()
     }
 
     /// Watches that wait.
+    #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
         self.waiters.len()
     }

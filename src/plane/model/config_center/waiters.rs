@@ -26,6 +26,7 @@ impl Waiters {
         Self { limit, next: 0, waiting: BTreeMap::new(), by_item: BTreeMap::new() }
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -66,6 +67,7 @@ impl Waiters {
     }
 
     /// Ends all waits.
+    #[cfg(test)]
     pub(super) fn drain(&mut self) -> Vec<WaiterId> {
         self.by_item.clear();
         std::mem::take(&mut self.waiting).into_keys().collect()

@@ -59,6 +59,7 @@ impl Counts {
     }
 
     /// How many counters there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.counters.len()
     }

@@ -35,10 +35,12 @@ impl<K: Ord + Copy, V: Default> Shelf<K, V> {
         self.entries.entry(key).or_default()
     }
 
+    #[cfg(test)]
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         self.entries.remove(key)
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

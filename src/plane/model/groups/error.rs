@@ -124,6 +124,7 @@ impl RouteError {
     }
 
     /// The contract's reason.
+    #[cfg(test)]
     pub(crate) const fn reason(&self) -> &'static str {
         match self {
             Self::GroupUnknown { .. } => "endpoint_group_unknown",

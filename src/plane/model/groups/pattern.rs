@@ -45,6 +45,7 @@ impl RuleKind {
     }
 
     /// The kind of exactly this spelling.
+    #[cfg(test)]
     pub(crate) fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }

@@ -5,7 +5,6 @@
 
 pub(crate) mod cookies;
 mod error;
-pub(crate) mod mask;
 mod path;
 mod payload;
 mod read;
@@ -63,7 +62,7 @@ pub(crate) struct Field {
     pub(crate) name: Box<str>,
     pub(crate) kind: FieldKind,
     pub(crate) required: bool,
-    /// Whether its value is masked wherever it is shown.
+    /// Whether its value is never shown.
     pub(crate) sensitive: bool,
     pub(crate) description: Box<str>,
 }
@@ -85,7 +84,6 @@ pub(crate) struct IdentityType {
     /// Empty when the file leaves it to the one who loads it.
     pub(crate) site: Arc<str>,
     pub(crate) client: Arc<str>,
-    pub(crate) description: Box<str>,
     pub(crate) fields: Vec<Field>,
     pub(crate) unique_by: Vec<FieldPath>,
     pub(crate) activation: Activation,
@@ -94,11 +92,13 @@ pub(crate) struct IdentityType {
 
 impl IdentityType {
     /// Whether a credential of it may hold secrets that are looked up: such a one is good for 60 seconds at most.
+    #[cfg(test)]
     pub(crate) fn delivers_secrets(&self) -> bool {
         self.deliver.paths().any(|path| self.fields.get(path.field()).is_some_and(|field| field.kind == FieldKind::SecretRef))
     }
 
     /// The index of the field with this name.
+    #[cfg(test)]
     pub(crate) fn field(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| &*field.name == name)
     }

@@ -82,6 +82,7 @@ impl Payload {
     }
 
     /// The values by name, as they are stored.
+    #[cfg(test)]
     pub(crate) fn to_map(&self, kind: &IdentityType) -> Map<String, Value> {
         let named = kind.fields.iter().zip(&self.0);
         named.filter_map(|(field, value)| Some((field.name.to_string(), value.as_ref()?.to_value()))).collect()
@@ -97,6 +98,7 @@ impl Payload {
 }
 
 impl FieldValue {
+    #[cfg(test)]
     fn to_value(&self) -> Value {
         match self {
             Self::Text(text) | Self::Secret(text) => Value::String(text.to_string()),

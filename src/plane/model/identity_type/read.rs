@@ -53,7 +53,8 @@ impl Reader<'_> {
         }
         let client = self.text(self.map, "client", "client")?.ok_or_else(|| self.wrong("client", "the key is required"))?;
         names::client(client).map_err(|error| self.wrong("client", error.to_string()))?;
-        let description = self.description(self.map, "description")?;
+        // For people who read the file; its bounds hold all the same.
+        self.description(self.map, "description")?;
         let fields = self.fields()?;
         let unique_by = self.unique_by(&fields)?;
         let activation = match self.text(self.map, "activation", "activation")? {
@@ -71,7 +72,6 @@ impl Reader<'_> {
             name: name.into(),
             site: site.into(),
             client: client.into(),
-            description,
             fields,
             unique_by,
             activation,

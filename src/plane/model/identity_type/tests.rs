@@ -213,23 +213,6 @@ fn canonical_json_has_sorted_keys_and_one_spelling_of_numbers() {
 }
 
 #[test]
-fn sensitive_values_are_covered() {
-    for (text, expected) in [("", "••••"), ("abcd", "••••"), ("abcde", "••••bcde"), ("äöüßé", "••••öüßé")]
-    {
-        assert_eq!(mask::mask(text), expected);
-    }
-    let kind = IdentityType::from_yaml(WEB).unwrap();
-    let given = json!({"cookies": "sessionid=a1b2c3; csrf=xyz", "user_agent": "crawler/1.0", "signature": "s3cr3t-token"});
-    let shown = mask::masked(&kind, &payload(&kind, &given).unwrap());
-    let expected =
-        json!({"cookies": {"csrf": "••••", "sessionid": "••••b2c3"}, "user_agent": "crawler/1.0", "signature": "••••oken"});
-    assert_eq!(Value::Object(shown), expected);
-    let kind = every_kind();
-    let shown = mask::masked(&kind, &payload(&kind, &json!({"n": 123_456, "j": {"a": "canary"}})).unwrap());
-    assert_eq!(Value::Object(shown), json!({"n": "••••", "j": "••••"}));
-}
-
-#[test]
 fn debug_texts_show_no_values() {
     let kind = every_kind();
     let stored = payload(&kind, &json!({"s": "canary", "n": 1, "c": "canary=canary", "j": "canary", "r": "canary"})).unwrap();
@@ -287,7 +270,6 @@ proptest! {
         if let Ok(stored) = Payload::new(&kind, values, Source::Json) {
             prop_assert_eq!(&Payload::new(&kind, stored.to_map(&kind), Source::Json).unwrap(), &stored);
             let _ = UniqueKey::new(b"", "", &kind, &stored);
-            let _ = mask::masked(&kind, &stored);
         }
     }
 }

@@ -67,11 +67,13 @@ impl ReportDedup {
     }
 
     /// How many ids are remembered.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
     /// How many ids were forgotten before their hour was over, for want of room.
+    #[cfg(test)]
     pub(crate) const fn forgotten_early(&self) -> u64 {
         self.forgotten_early
     }

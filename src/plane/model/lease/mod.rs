@@ -12,6 +12,5 @@ pub(crate) use dedup::{ReportDedup, Seen};
 pub(crate) use occupancy::{Occupancy, busy_until, lease_limit};
 pub(crate) use reuse::{Reuse, ReuseAnchor, ReuseMark, ReuseScope};
 pub(crate) use table::{
-    Counted, Ended, Lease, LeaseCounts, LeaseKey, LeaseState, LeaseTable, LeaseTerms, REAP_BATCH, RenewError, Retention,
-    Timeliness,
+    Ended, LeaseKey, LeaseState, LeaseTable, LeaseTerms, REAP_BATCH, RenewError, Retention, Timeliness,
 };

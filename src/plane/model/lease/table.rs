@@ -175,6 +175,7 @@ impl<T> Lease<T> {
     }
 
     /// How many timely reports came.
+    #[cfg(test)]
     pub(crate) const fn reports(&self) -> u32 {
         self.reports
     }
@@ -256,6 +257,7 @@ impl<T> LeaseTable<T> {
     }
 
     /// What the lease at `key` holds, to be changed.
+    #[cfg(test)]
     pub(crate) fn holding_mut(&mut self, key: LeaseKey) -> Option<&mut T> {
         self.lease_mut(key).map(|lease| &mut lease.holding)
     }

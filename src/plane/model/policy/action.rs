@@ -60,6 +60,7 @@ pub(crate) struct Escalation {
 
 impl ActionPolicy {
     /// How long after a failure the next one starts a new streak: the longest of the cool-down rules, 1 h without any.
+    #[cfg(test)]
     pub(crate) fn failure_reset(&self) -> Duration {
         let reset = |rule: &ActionRule| match rule.action {
             Action::Cooldown(cooldown) => Some(cooldown.failure_reset_after),

@@ -64,6 +64,7 @@ pub(crate) enum Revert {
 
 impl BreakerPolicy {
     /// The length of one bucket.
+    #[cfg(test)]
     pub(crate) fn bucket(&self) -> Duration {
         self.window / self.buckets.max(1)
     }

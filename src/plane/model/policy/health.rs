@@ -53,6 +53,7 @@ impl Observations {
     }
 
     /// What the proxy is observed as. The policy does not change these.
+    #[cfg(test)]
     pub(crate) const fn proxy(outcome: Outcome) -> Option<f64> {
         match outcome {
             Outcome::Success => Some(100.0),

@@ -25,17 +25,17 @@ mod written;
 use serde_json::Value;
 
 pub(crate) use action::{ActionPolicy, BanExpiry, Escalation, Mode};
-pub(crate) use bindings::{Bindings, Reach};
-pub(crate) use breaker::{BreakerPolicy, HalfOpen, Revert, Trip};
+pub(crate) use bindings::Bindings;
+pub(crate) use breaker::{BreakerPolicy, Revert};
 pub(crate) use duration::{LONGEST, Term, millis};
 pub(crate) use error::PolicyError;
 pub(crate) use head::{Binding, Head, Kind};
-pub(crate) use health::{CrossAttribution, Health, Observations};
+pub(crate) use health::Observations;
 pub(crate) use lineage::lineage;
 pub(crate) use proxy::{ProxyMode, ProxyPolicy};
-pub(crate) use rotation::{Probe, Quota, ReuseAnchor, ReuseScope, RotationPolicy, Sticky, Strategy, Warmup};
-pub(crate) use rule::{Action, ActionRule, Cooldown, Count, Outcomes, Scope};
-pub(crate) use signal::{ErrorKinds, Range, SignalPolicy, SignalRule, Status, UriCondition, When};
+pub(crate) use rotation::{ReuseAnchor, ReuseScope, RotationPolicy, Strategy};
+pub(crate) use rule::{Action, ActionRule, Cooldown, Outcomes, Scope};
+pub(crate) use signal::{ErrorKinds, SignalPolicy, SignalRule, Status, UriCondition, When};
 
 /// One of the four kinds of policy.
 pub(crate) trait Policy: Sized {

@@ -103,11 +103,6 @@ impl Scope {
             Self::Proxy => "proxy",
         }
     }
-
-    /// Whether it is for a proxy rather than an identity or its account.
-    pub(crate) const fn is_proxy(self) -> bool {
-        matches!(self, Self::ProxySite | Self::Proxy)
-    }
 }
 
 impl Cooldown {

@@ -86,6 +86,7 @@ impl ProxyPool {
     }
 
     /// How many leases of this site go through `key`.
+    #[cfg(test)]
     pub(crate) fn leases(&self, key: u32) -> u32 {
         self.state(key).leases
     }

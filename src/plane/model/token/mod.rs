@@ -88,6 +88,7 @@ impl Tokens {
     }
 
     /// Forgets every token the test does not keep.
+    #[cfg(test)]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Token) -> bool) {
         self.by_digest.retain(|_, entry| keep(&entry.token));
     }

@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::super::breaker::{HalfOpen, Trip};
+use super::super::health::CrossAttribution;
 use super::super::pattern::Pattern;
+use super::super::rotation::{Probe, Quota, Sticky, Warmup};
+use super::super::rule::Count;
+use super::super::signal::Range;
 use super::super::*;
 use crate::plane::model::{Blame, Outcome};
 
