@@ -76,7 +76,10 @@ mod tests {
         };
         let bounded = bounded("/a", &list(&["rule", "empty_list"]), marks);
         assert_eq!(bounded.markers, ["rule", "empty_list", "captcha"]);
-        assert_eq!((bounded.path.as_str(), bounded.business_code.as_deref(), bounded.outcome_hint.as_deref()), ("/a", Some("4004"), Some("empty")));
+        assert_eq!(
+            (bounded.path.as_str(), bounded.business_code.as_deref(), bounded.outcome_hint.as_deref()),
+            ("/a", Some("4004"), Some("empty"))
+        );
         assert_eq!(bounded.cut, 0);
     }
 

@@ -8,24 +8,21 @@ use tokio::time::Instant;
 use super::act::Act;
 use super::hub::Hub;
 use super::kept::MARGIN;
+use super::owed::record_hop;
 use super::record;
-use super::ticket::{Answered, Kind, State, Tag, Then, Ticket};
+use super::ticket::{Answered, Kind, State, Then};
 use crate::api::failure::{FailureKind, Fault};
-use crate::collector::message::{Group, Order as CollectorOrder};
 use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::middleware::retry::class_path;
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
 use crate::scheduler::job::{Job, JobKind, Outcome};
 use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
-use crate::settings::RequestRecords;
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
 /// How long a request waits whose lease was lost under it.
 const LOST_LEASE_WAIT: Duration = Duration::from_secs(1);
-/// Records in one group of those that are owed at the end.
-const OWED_PER_GROUP: usize = 100;
 
 impl Hub {
     /// Jobs may go.
@@ -396,12 +393,6 @@ impl Hub {
         }
     }
 
-    /// Whether an answer on which another attempt or hop follows leaves a record. When the job stops, none follows
-    /// in this run.
-    fn records_every_answer(&self) -> bool {
-        self.config.request_records == RequestRecords::All || !self.phase.pulls()
-    }
-
     /// Gives the request back to the frontier at once; its ticket is over.
     pub(super) fn put_back(&mut self, id: u64, delay: Duration, now: Instant) {
         self.free_slot(id);
@@ -410,51 +401,6 @@ impl Hub {
             && let Some(job) = ticket.job
         {
             self.scheduler(Order::PutBack { job: Box::new(Arc::unwrap_or_clone(job)), delay });
-        }
-    }
-
-    /// Orders the records of a ticket that is given up; nobody waits for them to be kept.
-    fn order_last_records(&mut self, id: u64) {
-        let every_answer = self.records_every_answer();
-        let Some(ticket) = self.tickets.get_mut(&id) else { return };
-        if let (State::Fetching, Some(job), Some(Attempt { fault: Some(fault), sent_at: Some(_), status, latency, .. })) =
-            (ticket.state, &ticket.job, &ticket.attempt)
-        {
-            ticket.records.push(record::text(job, *status, Some(fault), *latency));
-        }
-        // A hop that never went out leaves the answer that led to it.
-        let is_unsent = match ticket.state {
-            State::Pacing | State::Leasing | State::Ready => true,
-            State::Fetching => ticket.records.is_empty(),
-            State::Parsing | State::Committing => false,
-        };
-        if is_unsent && every_answer {
-            record_hop(ticket, None);
-        } else if is_unsent && let (Some(answered), Some(job)) = (ticket.before.take(), &ticket.job) {
-            self.owed.insert(job.id, answered.record(None));
-        }
-        if ticket.records.is_empty() {
-            return;
-        }
-        let records = std::mem::take(&mut ticket.records);
-        let group = Group { tag: ticket.tag, part: ticket.parts, items: Vec::new(), records, end: None };
-        if let Some(job) = &ticket.job {
-            self.owed.remove(&job.id);
-        }
-        self.acts.push(Act::Collector(CollectorOrder::Group(Arc::new(group))));
-    }
-
-    /// Orders the records of answers on which nothing follows in this run. Nobody waits for them either.
-    pub(super) fn order_owed_records(&mut self) {
-        let mut owed: Vec<_> = std::mem::take(&mut self.owed).into_iter().collect();
-        owed.sort_unstable();
-        let mut records = owed.into_iter().map(|(_, record)| record).peekable();
-        while records.peek().is_some() {
-            self.next_ticket += 1;
-            let tag = Tag { ticket: self.next_ticket, epoch: 0 };
-            let records = records.by_ref().take(OWED_PER_GROUP).collect();
-            let group = Group { tag, part: 0, items: Vec::new(), records, end: None };
-            self.acts.push(Act::Collector(CollectorOrder::Group(Arc::new(group))));
         }
     }
 
@@ -481,19 +427,6 @@ impl Hub {
         if self.tickets.get(&id).is_some_and(|t| !t.reported) {
             self.holds.push_back((now + self.config.report_hold, id));
         }
-    }
-}
-
-/// The record of the redirect that led to a ticket's URL, once.
-fn record_hop(ticket: &mut Ticket, fault: Option<&Fault>) {
-    if let Some(answered) = ticket.before.take() {
-        ticket.records.push(answered.record(fault));
-    }
-}
-
-impl Answered {
-    fn record(&self, fault: Option<&Fault>) -> String {
-        record::text(&self.job, self.status, fault, self.took)
     }
 }
 

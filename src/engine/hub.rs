@@ -27,10 +27,10 @@ use super::window::Bytes;
 use crate::api::context::Context;
 use crate::api::signal::{ConfigChanged, Lifecycle};
 use crate::api::stats::Stats;
+use crate::collector;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::settings::RequestRecords;
-use crate::{collector, reporter};
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
 pub(crate) type AskFor = Box<dyn Fn(&Job) -> Option<Ask> + Send>;
@@ -429,39 +429,6 @@ impl Hub {
     pub(super) fn free_slot(&mut self, ticket: u64) {
         if let Some(slot) = self.tickets.get_mut(&ticket).and_then(|t| t.slot.take()) {
             self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { slot }));
-        }
-    }
-
-    fn reporter(&mut self, fact: reporter::message::Fact, now: Instant) {
-        match fact {
-            reporter::message::Fact::Handed { reports, ends } => {
-                self.reports_done += reports;
-                self.account.reported += ends;
-                self.reporter_says = None;
-                self.reports_taken();
-            }
-            reporter::message::Fact::Rejected { rejected, ends } => {
-                self.reports_done += 1;
-                self.reports_taken();
-                tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
-                match ends {
-                    Some(_) if rejected.is_unknown_lease => self.account.unknown += 1,
-                    // The lease is still out: it ends without its report.
-                    Some(lease) => {
-                        self.account.after_all += 1;
-                        (self.config.releaser)(lease);
-                    }
-                    None => {}
-                }
-            }
-            reporter::message::Fact::Unauthorized(why) => {
-                self.plane_refuses = true;
-                let message = format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
-                self.stop(StopReason::Unauthorized(message), now);
-            }
-            reporter::message::Fact::Delayed { queued, why } => {
-                self.reporter_says = Some(format!("{queued} reports wait: {why}"));
-            }
         }
     }
 

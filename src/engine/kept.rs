@@ -127,12 +127,8 @@ impl Hub {
     /// A lease could not be renewed: what is on the wire under it is cut off, and nothing new goes under it.
     pub(super) fn renew_failed(&mut self, failed: &RenewFailed) {
         let is_it = |guard: &LeaseGuard| guard.grant().lease == failed.lease;
-        let cut_off: Vec<u64> = self
-            .tickets
-            .iter()
-            .filter(|(_, ticket)| ticket.lease.as_ref().is_some_and(is_it))
-            .map(|(id, _)| *id)
-            .collect();
+        let cut_off: Vec<u64> =
+            self.tickets.iter().filter(|(_, ticket)| ticket.lease.as_ref().is_some_and(is_it)).map(|(id, _)| *id).collect();
         let queued: Vec<RequestId> = self.kept.0.iter().filter(|(_, guard)| is_it(guard)).map(|(id, _)| *id).collect();
         if cut_off.is_empty() && queued.is_empty() {
             self.tally.stale += 1;

@@ -18,7 +18,7 @@ use crate::broker::message::{Control as BrokerControl, Leased, Order as BrokerOr
 use crate::downloader::message::Control as DownloaderControl;
 use crate::parser::message::Marks;
 use crate::plane::{ErrorKind, Report};
-use crate::reporter::message::Control as ReporterControl;
+use crate::reporter::message::{Control as ReporterControl, Fact as ReporterFact};
 use crate::scheduler::job::{Job, SlotKey};
 use crate::scheduler::message::{Control as SchedulerControl, Scope};
 
@@ -282,6 +282,41 @@ impl Hub {
     pub(super) fn release(&mut self, guard: LeaseGuard) {
         if guard.is_last() && guard.reported() > self.reports_done {
             self.late.push(guard);
+        }
+    }
+
+    /// The reporter has something to say.
+    pub(super) fn reporter(&mut self, fact: ReporterFact, now: Instant) {
+        match fact {
+            ReporterFact::Handed { reports, ends } => {
+                self.reports_done += reports;
+                self.account.reported += ends;
+                self.reporter_says = None;
+                self.reports_taken();
+            }
+            ReporterFact::Rejected { rejected, ends } => {
+                self.reports_done += 1;
+                self.reports_taken();
+                tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
+                match ends {
+                    Some(_) if rejected.is_unknown_lease => self.account.unknown += 1,
+                    // The lease is still out: it ends without its report.
+                    Some(lease) => {
+                        self.account.after_all += 1;
+                        (self.config.releaser)(lease);
+                    }
+                    None => {}
+                }
+            }
+            ReporterFact::Unauthorized(why) => {
+                self.plane_refuses = true;
+                let message =
+                    format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
+                self.stop(StopReason::Unauthorized(message), now);
+            }
+            ReporterFact::Delayed { queued, why } => {
+                self.reporter_says = Some(format!("{queued} reports wait: {why}"));
+            }
         }
     }
 

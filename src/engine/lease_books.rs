@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_lease_ends_in_one_of_three_ways() {
-        let account = Account { acquired: 20, refused: 3, reported: 9, ending: 13, ending_lost: 1, unknown: 2, ..Account::default() };
+        let account =
+            Account { acquired: 20, refused: 3, reported: 9, ending: 13, ending_lost: 1, unknown: 2, ..Account::default() };
         account.ends.released.fetch_add(5, Ordering::Relaxed);
         account.ends.lost.fetch_add(2, Ordering::Relaxed);
         let stats = Stats::new();

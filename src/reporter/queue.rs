@@ -239,7 +239,10 @@ mod tests {
         assert_eq!(ids(&queue.call(LIMITS)), [4, 5]);
         let end = queue.refused("over");
         assert_eq!(end.handed, 0);
-        assert_eq!(end.rejected.iter().map(|(no, _)| (no.id, no.reason.as_str())).collect::<Vec<_>>(), [(4, "over"), (5, "over")]);
+        assert_eq!(
+            end.rejected.iter().map(|(no, _)| (no.id, no.reason.as_str())).collect::<Vec<_>>(),
+            [(4, "over"), (5, "over")]
+        );
         assert!(queue.is_empty());
     }
 

@@ -237,8 +237,11 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             broker.tell(broker::message::Control::Release(lease));
         })
     };
-    let hub =
-        Hub::new(hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote), Bytes::new(size(settings.window_bytes)), now);
+    let hub = Hub::new(
+        hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote),
+        Bytes::new(size(settings.window_bytes)),
+        now,
+    );
     let (done, ended) = oneshot::channel();
     let engine_worker = Mutex::new(Some(Engine::new(hub, peers, settings.parse_stall, progress, done)));
     // The engine is fatal: it is made once, and a panic in it ends the job.

@@ -140,6 +140,8 @@ pub(super) struct World {
     pub kept: BTreeSet<(Tag, u32)>,
     pub items_kept: u64,
     pub ends: Vec<End>,
+    /// Requests that failed before anything was sent for their present URL.
+    pub unfetched: BTreeSet<RequestId>,
     pub made: u64,
     start: VecDeque<u64>,
     pub ended: Option<Box<Ended>>,
@@ -249,6 +251,7 @@ impl World {
             kept: BTreeSet::new(),
             items_kept: 0,
             ends: Vec::new(),
+            unfetched: BTreeSet::new(),
             made: 0,
             start: (0..5).collect(),
             ended: None,
@@ -406,6 +409,10 @@ impl World {
             }
             Act::DownloaderControl(_) => {}
             Act::Parser(_, order) => match order {
+                ParserOrder::Failed { tag, job, attempt: None, .. } => {
+                    self.unfetched.insert(job.id);
+                    self.pending.push(Pending::Parse(tag, Some(job), Callback::Fresh));
+                }
                 ParserOrder::Page { tag, job, .. } | ParserOrder::Failed { tag, job, .. } => {
                     self.pending.push(Pending::Parse(tag, Some(job), Callback::Fresh));
                 }

@@ -171,6 +171,37 @@ fn the_answer_to_a_taken_offer_brings_offsite_requests_back_where_they_are_asked
 }
 
 #[test]
+fn the_answer_to_an_offer_names_what_was_dropped_and_keeps_a_lease() {
+    let limits =
+        SchedulerConfig { allowed_domains: vec!["a.test".into()], depth_limit: 1, url_length_limit: 40, ..config() };
+    let jobs = |keeps: bool| -> Vec<Job> {
+        let long = format!("http://a.test/{}", "x".repeat(40));
+        let urls = ["http://a.test/0", "http://b.test/1", "http://a.test/0", "http://a.test/deep", &long];
+        let job = |(n, url): (u64, &&str)| {
+            let mut job = job(n, url);
+            job.depth = if url.ends_with("deep") { 2 } else { 1 };
+            if keeps {
+                job.request.keep_lease();
+            }
+            job
+        };
+        (0..).zip(&urls).map(job).collect()
+    };
+    let ids = |accepted: &Accepted| {
+        let mut ids = accepted.kept_dropped.clone();
+        ids.sort();
+        ids
+    };
+    let accepted = Played::new(limits.clone()).offer(jobs(true));
+    let mut expected: Vec<_> = jobs(true).iter().skip(1).map(|job| job.id).collect();
+    expected.sort();
+    assert_eq!((accepted.stored, ids(&accepted)), (1, expected));
+    assert!(Played::new(limits.clone()).offer(jobs(false)).kept_dropped.is_empty());
+    let refused = Played::over(limits, MemoryStore::new(100)).offer(jobs(true));
+    assert!(refused.kept_dropped.is_empty() && refused.refused.len() == 5, "a refused offer is judged anew");
+}
+
+#[test]
 fn a_refused_offer_comes_back_whole_and_in_order_and_counts_nothing() {
     let limits = SchedulerConfig { allowed_domains: vec!["a.test".into()], ..config() };
     let mut played = Played::over(limits, MemoryStore::new(100));

@@ -43,6 +43,42 @@ fn a_slot_never_has_more_places_taken_than_its_limit() {
 }
 
 #[test]
+fn a_slot_without_delay_has_more_out_than_its_places_when_leases_are_asked_for_ahead() {
+    let now = Instant::now();
+    let mut slots = slots(3, Duration::ZERO);
+    queue(&mut slots, "a.test", now);
+    assert_eq!(take_all(&mut slots, now, 100).len(), 3);
+    slots.set_ahead(2, now);
+    assert_eq!(take_all(&mut slots, now, 100).len(), 2, "at once, though nothing came back");
+    slots.set_ahead(0, now);
+    for left in (0..5).rev() {
+        slots.freed("a.test", now);
+        assert_eq!(take_all(&mut slots, now, 100).len(), usize::from(left < 3), "{left} left");
+        if left < 3 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_slot_with_a_delay_or_a_gate_never_has_more_out_than_its_places() {
+    let now = Instant::now();
+    let mut paced = slots(1, 500 * MS);
+    paced.set_ahead(5, now);
+    queue(&mut paced, "a", now);
+    assert_eq!(take_all(&mut paced, now, 9), ["a"]);
+    paced.sent("a", now, now);
+    assert!(take_all(&mut paced, now + 10_000 * MS, 9).is_empty(), "its one place is taken");
+
+    let mut gated = slots(1, Duration::ZERO);
+    gated.set_ahead(5, now);
+    queue(&mut gated, "a", now);
+    gated.gate("a", now + 1_000 * MS, now);
+    assert!(take_all(&mut gated, now + 999 * MS, 9).is_empty());
+    assert_eq!(take_all(&mut gated, now + 1_000 * MS, 9).len(), 6);
+}
+
+#[test]
 fn the_slot_with_the_fewest_places_taken_goes_first_then_the_one_served_longest_ago() {
     let now = Instant::now();
     let mut slots = slots(2, Duration::ZERO);

@@ -93,17 +93,12 @@ fn failed_keeps_the_lease_of_the_attempt_that_failed() {
 
 #[test]
 fn a_part_that_is_flushed_keeps_the_lease_too() {
-    let done = Stand::new()
-        .start([follow(&a("0"))])
-        .page(&a("0"), [keep(&a("1")), Flush, Sleep(SECOND), keep(&a("2"))])
-        .run();
+    let done = Stand::new().start([follow(&a("0"))]).page(&a("0"), [keep(&a("1")), Flush, Sleep(SECOND), keep(&a("2"))]).run();
     done.assert_whole();
     assert_eq!(told(&done), [("/1", 0, false), ("/0", 0, false), ("/2", 0, true)]);
     // Held for its callback for so long, the report of the page goes on its own, and the lease is still there.
-    let done = Stand::new()
-        .start([follow(&a("0"))])
-        .page(&a("0"), [keep(&a("1")), Flush, Sleep(5 * SECOND), keep(&a("2"))])
-        .run();
+    let done =
+        Stand::new().start([follow(&a("0"))]).page(&a("0"), [keep(&a("1")), Flush, Sleep(5 * SECOND), keep(&a("2"))]).run();
     done.assert_whole();
     assert_eq!(done.granted.len(), 1);
     assert_eq!(done.count("reporter/held_too_long"), 1);
@@ -166,10 +161,7 @@ fn a_kept_lease_is_renewed_until_it_ends() {
 
 #[test]
 fn a_kept_lease_that_cannot_be_renewed_is_lost_for_what_waits() {
-    let mut stand = Stand::new()
-        .start([follow(&a("0"))])
-        .page(&a("0"), [keep(&a("1"))])
-        .with(|s| s.download_delay = 20 * SECOND);
+    let mut stand = Stand::new().start([follow(&a("0"))]).page(&a("0"), [keep(&a("1"))]).with(|s| s.download_delay = 20 * SECOND);
     stand.life = Some(10 * SECOND);
     stand.renew_fails = true;
     let done = stand.run();

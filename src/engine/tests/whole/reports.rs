@@ -17,7 +17,7 @@ fn a_report_is_cut_to_what_the_plane_takes() {
     const LONG: &str = "a_marker_that_is_much_longer_than_the_sixty_four_characters_that_a_plane_takes";
     let path = "x".repeat(3000);
     let marks: Vec<_> = ["captcha", LONG, "captcha", ""].map(Mark).into_iter().collect();
-    let done = Stand::new().start([follow(&a(&path))]).page(&a(&path), marks).run();
+    let done = Stand::new().start([follow(&a(&path))]).page(&a(&path), marks).with(|s| s.urllength_limit = 0).run();
     done.assert_whole();
     let (_, report) = &done.reports[0];
     assert_eq!(report.markers, ["captcha", &LONG[..64]]);

@@ -317,7 +317,9 @@ pub(super) fn table() -> Vec<Row> {
         row(
             "a lease that is refused for good",
             refuse(RefusalKind::Invalid),
-            &[r#"GET 0 http://a.test/x IgnoreRequest: the request for http://a.test/x makes an ask the control plane does not take: site "a.test", client "", group "", path "/x" (scripted invalid_argument); keep within its limits"#],
+            &[
+                r#"GET 0 http://a.test/x IgnoreRequest: the request for http://a.test/x makes an ask the control plane does not take: site "a.test", client "", group "", path "/x" (scripted invalid_argument); keep within its limits"#,
+            ],
             &[],
         ),
         row(
@@ -351,7 +353,9 @@ pub(super) fn table() -> Vec<Row> {
                 };
                 page([Answer::redirect(302, "http://b.test/y")]).judge(judge)
             },
-            &[r#"GET 0 http://b.test/y IgnoreRequest: the request for http://b.test/y makes an ask the control plane does not take: site "b.test", client "", group "", path "/y" (scripted invalid_argument); keep within its limits"#],
+            &[
+                r#"GET 0 http://b.test/y IgnoreRequest: the request for http://b.test/y makes an ask the control plane does not take: site "b.test", client "", group "", path "/y" (scripted invalid_argument); keep within its limits"#,
+            ],
             &["GET 302 http://a.test/x"],
         ),
     ]
