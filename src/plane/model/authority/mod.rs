@@ -36,7 +36,7 @@ use secrecy::ExposeSecret;
 use self::attempt::Picked;
 pub(crate) use self::build::BuildError;
 use self::catalogue::Catalogue;
-pub(crate) use self::effects::{Cause, Change, Effect, Standings, Subject};
+pub(crate) use self::effects::{Change, Effect, Standings, Subject};
 pub(crate) use self::granted::{Granted, GrantedProxy, spelled};
 pub(crate) use self::ledger::{IdentityLedger, Ledger, SiteLedger};
 pub(crate) use self::manual::Manual;
