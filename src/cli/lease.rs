@@ -409,7 +409,7 @@ fn shown(url: &Url) -> String {
 
 fn seconds(time: Duration) -> String {
     let tenths = time.as_millis().div_ceil(100);
-    if tenths % 10 == 0 { format!("{} s", tenths / 10) } else { format!("{}.{} s", tenths / 10, tenths % 10) }
+    if tenths.is_multiple_of(10) { format!("{} s", tenths / 10) } else { format!("{}.{} s", tenths / 10, tenths % 10) }
 }
 
 #[cfg(test)]
