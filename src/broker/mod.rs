@@ -338,6 +338,7 @@ impl Worker for LeaseBroker {
     }
 
     fn turn_end(&mut self, cx: &mut Cx<'_, Self>) {
+        self.begin_calls(cx);
         let releasing = self.parts.releasing.count();
         if releasing > 0 {
             self.parts.stats.max("lease/releasing_max", i64::try_from(releasing).unwrap_or(i64::MAX));
