@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) at: Instant,
+    /// Where the connection came from.
+    pub(crate) peer: SocketAddr,
     /// Path and query.
     pub(crate) target: String,
     /// Names in lower case.
@@ -151,7 +153,7 @@ fn peek(stream: &TcpStream) -> std::io::Result<Option<(Asked, usize)>> {
             let mut first = lines.next().unwrap_or_default().split(' ');
             let target = first.nth(1).unwrap_or_default().to_owned();
             let headers = lines.filter_map(|line| line.split_once(": ")).map(|(n, v)| (n.to_ascii_lowercase(), v.to_owned()));
-            let asked = Asked { at: Instant::now(), target, headers: headers.collect() };
+            let asked = Asked { at: Instant::now(), peer: stream.peer_addr()?, target, headers: headers.collect() };
             return Ok(Some((asked, head.len() + 4)));
         }
         std::thread::sleep(Duration::from_millis(1));
