@@ -236,7 +236,7 @@ impl Stand {
         });
         let plane = Arc::new(Plane {
             inner: self.identities.map_or_else(Embedded::anonymous, |text| {
-                Embedded::parse_with_chance(text, Path::new("ids.toml"), 5).unwrap()
+                Embedded::parse_with_chance(&text, Path::new("ids.toml"), 5).unwrap()
             }),
             judge: Mutex::new(self.judge),
             notes: notes.clone(),
