@@ -47,12 +47,16 @@ impl LeaseBroker {
         let key = Key::of(&ask);
         let waiter = Waiter { tag, ask, since: Instant::now(), _slot: slot };
         match key {
-            Some(key) => {
-                if let Some(batch) = self.coalescer.gather(key, waiter) {
-                    self.send(VecDeque::from([batch]), cx);
-                }
-            }
+            Some(key) => self.coalescer.gather(key, waiter),
             None => self.ask_alone(waiter, cx),
+        }
+    }
+
+    /// Makes the calls for what this turn asked for.
+    pub(super) fn begin_calls(&mut self, cx: &mut Cx<'_, Self>) {
+        let batches = self.coalescer.begin();
+        if !batches.is_empty() {
+            self.send(batches.into(), cx);
         }
     }
 

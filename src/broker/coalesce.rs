@@ -1,8 +1,8 @@
 //! Coalescing: asks for the same leases become one call, without one of them being held back.
 //!
-//! The first ask of a line goes out at once. While a call of the line is out the next ones gather, and go out
-//! together when it is over. There is no timer: a line with gathered asks always has a call out. Pure; calls
-//! nobody.
+//! A line without a call goes out with the turn that asked. While a call of the line is out the next ones gather,
+//! and go out together when it is over. There is no timer: after a turn a line with gathered asks always has a call
+//! out. Pure; calls nobody.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -46,11 +46,13 @@ pub(super) struct Shared<T, G> {
 #[derive(Debug)]
 pub(super) struct Coalescer<T> {
     lines: HashMap<Key, Line<T>>,
+    /// Lines of this turn that have no call yet.
+    fresh: Vec<Key>,
 }
 
 #[derive(Debug)]
 struct Line<T> {
-    /// Calls without an answer yet; never 0.
+    /// Calls without an answer yet; 0 only within the turn that began the line.
     out: usize,
     gathered: VecDeque<T>,
 }
@@ -68,17 +70,27 @@ impl Key {
 
 impl<T> Coalescer<T> {
     pub(super) fn new() -> Self {
-        Self { lines: HashMap::new() }
+        Self { lines: HashMap::new(), fresh: Vec::new() }
     }
 
-    /// Takes one ask: to be called for now, or gathered.
-    pub(super) fn gather(&mut self, key: Key, ask: T) -> Option<Batch<T>> {
+    /// Takes one ask in, to be called for by [`Coalescer::begin`] or, if a call of its line is out, after that.
+    pub(super) fn gather(&mut self, key: Key, ask: T) {
         if let Some(line) = self.lines.get_mut(&key) {
             line.gathered.push_back(ask);
-            return None;
+        } else {
+            self.fresh.push(key.clone());
+            self.lines.insert(key, Line { out: 0, gathered: VecDeque::from([ask]) });
         }
-        self.lines.insert(key.clone(), Line { out: 1, gathered: VecDeque::new() });
-        Some(Batch { key, asks: vec![ask] })
+    }
+
+    /// The calls of lines that had none before this turn; to be made at its end.
+    pub(super) fn begin(&mut self) -> Vec<Batch<T>> {
+        let mut batches = Vec::new();
+        for key in std::mem::take(&mut self.fresh) {
+            let asks = self.lines.get_mut(&key).map(|line| std::mem::take(&mut line.gathered)).unwrap_or_default();
+            batches.extend(self.launch(&key, asks));
+        }
+        batches
     }
 
     /// Tells that a call of the line is over; gives what gathered meanwhile, the oldest first.
@@ -154,18 +166,26 @@ mod tests {
         assert_eq!(Key::of(&Ask { anonymous: true, ..ask("a", "", "/") }), None);
     }
 
+    fn sizes<T>(batches: &[Batch<T>]) -> Vec<usize> {
+        batches.iter().map(|batch| batch.asks.len()).collect()
+    }
+
     #[test]
-    fn the_first_goes_at_once_and_the_next_gather_until_it_is_over() {
+    fn a_turn_goes_at_once_and_the_next_gather_until_it_is_over() {
         let mut coalescer = Coalescer::new();
-        assert_eq!(coalescer.gather(key("a"), 1).unwrap().asks, [1]);
+        coalescer.gather(key("a"), 1);
+        coalescer.gather(key("b"), 9);
+        let first = coalescer.begin();
+        assert_eq!(sizes(&first), [1, 1], "no line waits for another");
         for n in 2..=4 {
-            assert!(coalescer.gather(key("a"), n).is_none());
+            coalescer.gather(key("a"), n);
+            assert!(coalescer.begin().is_empty());
         }
-        assert_eq!(coalescer.gather(key("b"), 9).unwrap().asks, [9], "another line does not wait");
         let gathered = coalescer.over(&key("a"));
         let batches = coalescer.launch(&key("a"), gathered);
         assert_eq!((batches.len(), &batches[0].asks[..]), (1, &[2, 3, 4][..]));
-        assert!(coalescer.gather(key("a"), 5).is_none());
+        coalescer.gather(key("a"), 5);
+        assert!(coalescer.begin().is_empty());
         let gathered = coalescer.over(&key("a"));
         coalescer.launch(&key("a"), gathered);
         assert!(coalescer.over(&key("a")).is_empty());
@@ -176,13 +196,8 @@ mod tests {
     #[test]
     fn more_than_a_batch_holds_become_several_calls() {
         let mut coalescer = Coalescer::new();
-        coalescer.gather(key("a"), 0);
-        for n in 1..=(2 * BATCH_MAX + 1) {
-            coalescer.gather(key("a"), n);
-        }
-        let gathered = coalescer.over(&key("a"));
-        let batches = coalescer.launch(&key("a"), gathered);
-        assert_eq!(batches.iter().map(|batch| batch.asks.len()).collect::<Vec<_>>(), [BATCH_MAX, BATCH_MAX, 1]);
+        (0..=2 * BATCH_MAX).for_each(|n| coalescer.gather(key("a"), n));
+        assert_eq!(sizes(&coalescer.begin()), [BATCH_MAX, BATCH_MAX, 1]);
         coalescer.gather(key("a"), 900);
         assert_eq!(coalescer.over(&key("a")), [900], "the first that is over takes what gathered");
     }
@@ -206,8 +221,11 @@ mod tests {
             let (mut asked, mut served) = (0u32, std::collections::BTreeSet::new());
             for (line, what, brought) in steps {
                 if what < 3 || out.is_empty() {
-                    out.extend(coalescer.gather(key(names[line]), asked));
-                    asked += 1;
+                    for _ in 0..=brought * usize::from(what) {
+                        coalescer.gather(key(names[line]), asked);
+                        asked += 1;
+                    }
+                    out.extend(coalescer.begin());
                 } else {
                     let Batch { key, asks } = out.swap_remove(brought % out.len());
                     let shared = share(asks, vec![(); brought]);

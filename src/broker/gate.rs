@@ -166,11 +166,10 @@ impl Gates {
         let level = level(refusal.why);
         let mut longest = Duration::ZERO;
         for scope in scopes(ask) {
-            if let Scope::Paths { .. } = scope {
-                if scope.level() < level && self.paths_are_dry(ask, &scope) {
-                    longest = longest.max(self.hold(scope, refusal, now));
-                    continue;
-                }
+            let is_paths = matches!(scope, Scope::Paths { .. });
+            if is_paths && scope.level() < level && self.paths_are_dry(ask, &scope) {
+                longest = longest.max(self.hold(scope, refusal, now));
+                continue;
             }
             match scope.level().cmp(&level) {
                 std::cmp::Ordering::Less => self.lift(&scope),

@@ -1,8 +1,9 @@
 //! The lease broker: gets leases for the engine's tickets, keeps them alive and gives them back.
 //!
-//! Asks a [`ControlPlane`] and never waits for it in a handler. Decides nothing but when to ask: what a
-//! refusal means for a request is the engine's business. Renewals outlive its panic; an ask in progress is
-//! lost with its slot for the engine to repeat, and its lease, if one comes, is given back.
+//! Asks a [`ControlPlane`] and never waits for it in a handler. Decides nothing but when to ask, and together
+//! with what: what a refusal means for a request is the engine's business. Renewals, queued releases and what
+//! the plane switched off outlive its panic; an ask in progress is lost with its slot for the engine to repeat,
+//! and its lease, if one comes, is given back.
 
 mod acquire;
 mod call;
@@ -40,7 +41,7 @@ use crate::backoff::Backoff;
 use crate::engine::message::Fact;
 use crate::plane::{ControlPlane, LeaseId, PlaneError};
 
-/// A lease is given back in so many tries; after that it expires at the plane.
+/// A lease is given back in at most so many tries; after that it expires at the plane.
 const RELEASE_TRIES: u32 = 4;
 
 /// So many releases are under way at once; the others queue. A stop may give thousands back.
@@ -132,7 +133,9 @@ impl LeaseBroker {
         while self.giving_back < RELEASES_AT_ONCE {
             let Some((lease, under_way)) = self.parts.releasing.begin() else { return };
             let plane = Arc::clone(&self.parts.plane);
-            let waits: Vec<Duration> = (1..RELEASE_TRIES).map(|n| self.backoff.wait(n)).collect();
+            // A plane that was given up is not waited for: the job is about to end.
+            let tries = if self.presence.as_ref().is_some_and(Presence::is_given_up) { 1 } else { RELEASE_TRIES };
+            let waits: Vec<Duration> = (1..tries).map(|n| self.backoff.wait(n)).collect();
             let begun = self.presence.is_some().then(Instant::now);
             let call = self.parts.net.run(async move {
                 let _under_way = under_way;
@@ -335,6 +338,7 @@ impl Worker for LeaseBroker {
     }
 
     fn turn_end(&mut self, cx: &mut Cx<'_, Self>) {
+        self.begin_calls(cx);
         let releasing = self.parts.releasing.count();
         if releasing > 0 {
             self.parts.stats.max("lease/releasing_max", i64::try_from(releasing).unwrap_or(i64::MAX));

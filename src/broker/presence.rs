@@ -58,6 +58,11 @@ impl Presence {
         away.since.checked_add(self.limit?).filter(|at| *at <= away.last + RECENT)
     }
 
+    /// Whether the loss was told, and nothing was heard since.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.away.as_ref().is_some_and(|away| away.given_up)
+    }
+
     /// Whether the plane is away for too long by now, told once: for how long, and the last error.
     pub(super) fn lost(&mut self, now: Instant) -> Option<(Duration, String)> {
         if self.deadline()? > now {
@@ -108,6 +113,9 @@ mod tests {
         assert_eq!(presence.lost(start + seconds(59)), None);
         assert_eq!(presence.lost(start + seconds(60)), Some((seconds(60), "last".to_owned())));
         assert_eq!((presence.lost(start + seconds(61)), presence.deadline()), (None, None));
+        assert!(presence.is_given_up());
+        presence.heard(start + seconds(62));
+        assert!(!presence.is_given_up());
     }
 
     #[test]

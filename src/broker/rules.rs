@@ -270,9 +270,11 @@ mod tests {
     fn an_ask_names_the_rule_that_covers_it() {
         let rules = [rule(&["a.example"], "a"), rule(&["b.example"], "b")];
         let rules = Rules::new(&rules, UnmatchedLease::Anonymous).unwrap();
-        for (url, name) in
-            [("https://a.example/", Some("LEASES rule 1")), ("https://b.example/", Some("LEASES rule 2")), ("https://c.example/", None)]
-        {
+        for (url, name) in [
+            ("https://a.example/", Some("LEASES rule 1")),
+            ("https://b.example/", Some("LEASES rule 2")),
+            ("https://c.example/", None),
+        ] {
             assert_eq!(rules.ask(&Request::get(url, &()).unwrap()).unwrap().rule.as_deref(), name);
         }
     }

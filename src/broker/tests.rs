@@ -86,7 +86,15 @@ fn tag(ticket: u64) -> Tag {
 }
 
 fn ask(site: &str) -> Ask {
-    Ask { site: site.into(), client: "web".into(), group: "".into(), path: "/".to_owned(), session_key: None, anonymous: false, rule: None }
+    Ask {
+        site: site.into(),
+        client: "web".into(),
+        group: "".into(),
+        path: "/".to_owned(),
+        session_key: None,
+        anonymous: false,
+        rule: None,
+    }
 }
 
 fn refusal(why: RefusalKind, hint: Option<Duration>) -> Refusal {

@@ -77,7 +77,7 @@ pub(crate) struct DeliverArgs {
 /// When the call or the settings are wrong, or the sink cannot be used.
 pub(crate) fn deliver(args: &DeliverArgs, to: &mut dyn Write) -> Result<u8, CliError> {
     let layers = args.settings.layers(None, Path::new("."), Environment::of(std::env::vars_os()));
-    let settings = layers.resolve().map_err(CliError::usage)?.settings;
+    let settings = super::options::with_secrets(layers)?.resolve().map_err(CliError::usage)?.settings;
     logging::install(&LogOptions::of(&settings)).map_err(CliError::usage)?;
     crate::actor::run_system(send_all(args, &settings, to))
 }

@@ -6,6 +6,8 @@ use crate::run::StartError;
 
 /// Finished, limits of the settings included.
 pub(crate) const FINISHED: u8 = 0;
+/// Control plane, targets or disk refuse.
+pub(crate) const GAVE_UP: u8 = 3;
 /// Bad usage or settings: the user can mend it in the call (`EX_USAGE` of sysexits.h).
 pub(crate) const USAGE: u8 = 64;
 /// A fault of the program or of the machine under it (`EX_SOFTWARE` of sysexits.h).
@@ -18,6 +20,9 @@ pub(crate) enum CliError {
     /// Something in the call or the settings.
     #[error("{0}")]
     Usage(String),
+    /// The control plane refuses, or is not there.
+    #[error("{0}")]
+    GaveUp(String),
     /// Anything else.
     #[error("{0}")]
     Internal(String),
@@ -35,6 +40,7 @@ impl CliError {
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => USAGE,
+            Self::GaveUp(_) => GAVE_UP,
             Self::Internal(_) => INTERNAL,
         }
     }
@@ -45,6 +51,7 @@ impl From<StartError> for CliError {
         match error {
             StartError::Usage(text) => Self::Usage(text),
             StartError::Io(text) => Self::Internal(text),
+            StartError::Plane(text) => Self::GaveUp(text),
             engine @ StartError::Engine => Self::Internal(engine.to_string()),
         }
     }
@@ -55,7 +62,7 @@ pub(crate) fn meaning(code: u8) -> &'static str {
     match code {
         FINISHED => "finished",
         2 => "stopped by a signal before it was finished",
-        3 => "gave up: the control plane, every target or the disk refused",
+        GAVE_UP => "gave up: the control plane, every target or the disk refused",
         4 => "not everything was delivered",
         5 => "the books do not balance",
         USAGE => "bad usage or settings",
@@ -74,6 +81,7 @@ mod tests {
             (CliError::internal("x"), 70),
             (StartError::Usage("x".to_owned()).into(), 64),
             (StartError::Io("x".to_owned()).into(), 70),
+            (StartError::Plane("x".to_owned()).into(), 3),
         ] {
             assert_eq!(error.code(), code);
         }

@@ -77,7 +77,7 @@ pub(crate) struct LeaseArgs {
 /// When the call or the settings are wrong, or the output cannot be written.
 pub(crate) fn lease(args: &LeaseArgs, to: &mut dyn Write) -> Result<u8, CliError> {
     let layers = args.settings.layers(None, Path::new("."), Environment::of(std::env::vars_os()));
-    let settings = layers.resolve().map_err(CliError::usage)?.settings;
+    let settings = layers.resolve_without_secrets().map_err(CliError::usage)?.settings;
     logging::install(&LogOptions::of(&settings)).map_err(CliError::usage)?;
     crate::actor::run_system(async {
         let interrupted = signals::first()?;
@@ -409,7 +409,7 @@ fn shown(url: &Url) -> String {
 
 fn seconds(time: Duration) -> String {
     let tenths = time.as_millis().div_ceil(100);
-    if tenths % 10 == 0 { format!("{} s", tenths / 10) } else { format!("{}.{} s", tenths / 10, tenths % 10) }
+    if tenths.is_multiple_of(10) { format!("{} s", tenths / 10) } else { format!("{}.{} s", tenths / 10, tenths % 10) }
 }
 
 #[cfg(test)]

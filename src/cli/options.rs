@@ -1,6 +1,7 @@
 //! Options that several verbs share: where settings come from, and spider arguments.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -9,6 +10,9 @@ use crate::api::args::Arguments;
 use crate::app::{App, SpiderEntry};
 use crate::nearest::nearest;
 use crate::settings::{Environment, Layers, Settings};
+
+/// How long the end of a few calls may take.
+const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// Where settings come from, besides the environment.
 #[derive(Debug, Clone, Default, Args)]
@@ -79,7 +83,29 @@ impl StoreOption {
 /// [`CliError::Usage`] when they are wrong.
 pub(crate) fn settings_here() -> Result<Settings, CliError> {
     let layers = SettingsOptions::default().layers(None, Path::new("."), Environment::of(std::env::vars_os()));
-    Ok(layers.resolve().map_err(CliError::usage)?.settings)
+    Ok(layers.resolve_without_secrets().map_err(CliError::usage)?.settings)
+}
+
+/// The layers with the secrets that their settings refer to, read from the control plane they name. Without references
+/// nobody is asked. Not for code that runs in a runtime already.
+///
+/// # Errors
+/// [`CliError::Usage`] for a plane that cannot be made, and for every secret that cannot be read.
+pub(crate) fn with_secrets(layers: Layers) -> Result<Layers, CliError> {
+    if layers.secret_references().is_empty() {
+        return Ok(layers);
+    }
+    let settings = layers.resolve_without_secrets().map_err(CliError::usage)?.settings;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::internal)?;
+    let opened = crate::run::plane::open(&settings)?;
+    let read = runtime.block_on(async {
+        let read = crate::config::read_secrets(&layers, &*opened.plane).await;
+        if let Some(remote) = &opened.remote {
+            remote.close(LAST_CALLS).await;
+        }
+        read
+    });
+    read.map_err(CliError::usage)
 }
 
 /// Reads `-a NAME=VALUE` options; the last one of a name wins.

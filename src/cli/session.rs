@@ -43,6 +43,7 @@ impl Session {
         layers: Layers,
         targets: Option<Vec<(Target, crate::export::Existing)>>,
     ) -> Result<Self, CliError> {
+        let layers = super::options::with_secrets(layers)?;
         let resolved = layers.resolve().map_err(CliError::usage)?;
         let job_id = job_id(arguments.remove("JOB_ID"), &resolved.settings)?;
         (spider.build)(&arguments).map_err(|error| CliError::usage(format!("spider {}: {error}", spider.name)))?;
@@ -104,15 +105,12 @@ impl Session {
     /// Names settings file, control plane, sink and job id in use.
     fn first_line(&self) -> String {
         let settings = &self.resolved.settings;
-        let identities = settings
-            .identities
-            .as_ref()
-            .map_or_else(|| "anonymous".to_owned(), |path| format!("identities of {}", path.display()));
         format!(
-            "dragline {}: spider {}, settings {}, control plane embedded ({identities}), sink {}, job {}",
+            "dragline {}: spider {}, settings {}, control plane {}, sink {}, job {}",
             env!("CARGO_PKG_VERSION"),
             self.spider.name,
             self.settings_name,
+            run::plane::name(settings),
             run::place(settings),
             self.job_id
         )

@@ -4,6 +4,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -14,6 +15,9 @@ use tokio::net::TcpListener;
 pub(crate) struct Seen {
     /// The address at the other end of its connection.
     pub(crate) from: SocketAddr,
+    /// The address it was sent to: that of `http` or `https`.
+    pub(crate) to: SocketAddr,
+    pub(crate) at: Instant,
     pub(crate) head: String,
 }
 
@@ -57,10 +61,10 @@ async fn listen(tls: Option<tokio_rustls::TlsAcceptor>, answer: Answering, seen:
                 match tls {
                     Some(tls) => {
                         if let Ok(stream) = tls.accept(stream).await {
-                            serve(stream, from, answer, &seen).await;
+                            serve(stream, (from, addr), answer, &seen).await;
                         }
                     }
-                    None => serve(stream, from, answer, &seen).await,
+                    None => serve(stream, (from, addr), answer, &seen).await,
                 }
             });
         }
@@ -68,7 +72,12 @@ async fn listen(tls: Option<tokio_rustls::TlsAcceptor>, answer: Answering, seen:
     addr
 }
 
-async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, from: SocketAddr, answer: Answering, seen: &Mutex<Vec<Seen>>) {
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    (from, to): (SocketAddr, SocketAddr),
+    answer: Answering,
+    seen: &Mutex<Vec<Seen>>,
+) {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -76,7 +85,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, from: SocketAddr
             let rest = bytes.split_off(at + 4);
             let head = String::from_utf8(std::mem::replace(&mut bytes, rest)).unwrap();
             let (headers, body) = answer(&head);
-            seen.lock().unwrap().push(Seen { from, head });
+            seen.lock().unwrap().push(Seen { from, to, at: Instant::now(), head });
             let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len());
             if stream.write_all(text.as_bytes()).await.is_err() || stream.flush().await.is_err() {
                 return;

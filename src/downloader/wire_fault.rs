@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use http::Method;
+use rustls::CertificateError;
 use url::Url;
 
 use super::decode::DecodeError;
@@ -101,11 +102,10 @@ impl Target {
                 "credentials not accepted"
                 | "server does not support user/pass authentication"
                 | "server implements authentication incorrectly" => self.proxy_auth("SOCKS"),
-                text if said.tls.is_some() => {
-                    let why = said.tls.map_or_else(String::new, ToString::to_string);
-                    Fault::new(FailureKind::Proxy, format!("{text}: TLS to the proxy failed: {why}"))
-                }
-                text => Fault::new(FailureKind::Proxy, format!("the proxy opened no tunnel to {}: {text}", self.host())),
+                text => match said.tls {
+                    Some(error) => proxy_tls(error),
+                    None => Fault::new(FailureKind::Proxy, format!("the proxy opened no tunnel to {}: {text}", self.host())),
+                },
             };
         }
         if error.is_connect() {
@@ -145,7 +145,7 @@ impl Target {
             return Fault::new(FailureKind::ConnectTimeout, message);
         }
         if let (Some(error), true) = (said.tls, self.is_to_proxy) {
-            return Fault::new(FailureKind::Proxy, format!("TLS to the proxy failed: {error}"));
+            return proxy_tls(error);
         }
         // Within a tunnel TLS is that of the target, but an end of the connection is more likely the tunnel's.
         if said.tls.is_some() || (said.is_tls_eof && !self.is_proxied) {
@@ -181,6 +181,24 @@ impl Target {
     }
 }
 
+/// The fault of TLS to a proxy, in words of our own: those of the library name the proxy's host.
+fn proxy_tls(error: &rustls::Error) -> Fault {
+    let why = match error {
+        rustls::Error::InvalidCertificate(error) => match error {
+            CertificateError::UnknownIssuer => "its certificate has an unknown issuer",
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => "its certificate has expired",
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "its certificate is not valid yet",
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                "its certificate is for another name"
+            }
+            _ => "its certificate cannot be trusted",
+        },
+        _ => "the handshake failed",
+    };
+    let message = format!("TLS to the proxy failed: {why}; certificates of proxies are verified by DOWNLOAD_VERIFY_CERTIFICATES");
+    Fault::new(FailureKind::Proxy, message)
+}
+
 /// The fault by causes alone.
 fn fault(said: &Said<'_>) -> Fault {
     if let Some(error) = said.tls {
@@ -208,4 +226,28 @@ fn is_lost(error: &h2::Error) -> bool {
 pub(crate) fn unsupported(scheme: &str) -> Fault {
     let message = format!("Unsupported URL scheme '{scheme}': no handler available for that scheme");
     Fault::new(FailureKind::UnsupportedScheme, message)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use rustls::pki_types::ServerName;
+
+    use super::*;
+
+    #[test]
+    fn a_proxys_certificate_is_told_of_without_its_name() {
+        let expected = ServerName::try_from("canary.proxy.example").unwrap();
+        let presented = vec!["canary.example".to_owned()];
+        let other_name = CertificateError::NotValidForNameContext { expected, presented };
+        for (error, words) in [
+            (rustls::Error::InvalidCertificate(other_name), "for another name"),
+            (rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer), "unknown issuer"),
+            (rustls::Error::General("canary".to_owned()), "handshake failed"),
+        ] {
+            let fault = proxy_tls(&error);
+            assert_eq!(fault.kind, FailureKind::Proxy);
+            assert!(fault.message.contains(words) && !fault.message.contains("canary"), "{fault}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(crate) struct Scripted {
     pub(crate) reports: Script<Result<Taken, PlaneError>>,
     pub(crate) releases: Script<Result<(), PlaneError>>,
     pub(crate) renewals: Script<Result<Instant, PlaneError>>,
+    /// Sites that get no lease, whatever the script.
+    pub(crate) refusing: Mutex<HashMap<String, Refusal>>,
     pub(crate) door: Semaphore,
     secrets: Mutex<BTreeMap<String, String>>,
     remote: bool,
@@ -58,6 +60,7 @@ impl Scripted {
         Arc::new(Self {
             remote,
             acquires: Script::default(),
+            refusing: Mutex::default(),
             batches: Script::default(),
             reports: Script::default(),
             releases: Script::default(),
@@ -76,6 +79,12 @@ impl Scripted {
     /// Has a secret to give.
     pub(crate) fn keep_secret(&self, path: &str, value: &str) {
         self.secrets.lock().unwrap().insert(path.to_owned(), value.to_owned());
+    }
+
+    fn refused(&self, call: &str, ask: &Ask) -> Option<Refusal> {
+        let refusal = self.refusing.lock().unwrap().get(&*ask.site).cloned()?;
+        self.calls.lock().unwrap().push(call.to_owned());
+        Some(refusal)
     }
 
     async fn play<T>(&self, call: String, script: &Script<T>, default: impl FnOnce() -> T) -> T {
@@ -111,10 +120,16 @@ pub(crate) fn grant(lease: &str) -> Grant {
 
 impl ControlPlane for Scripted {
     fn acquire(&self, ask: Ask) -> BoxFuture<'_, Result<Grant, Refusal>> {
+        if let Some(refusal) = self.refused(&format!("acquire {}", ask.site), &ask) {
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
         Box::pin(self.play(format!("acquire {}", ask.site), &self.acquires, || Ok(grant("lse"))))
     }
 
     fn acquire_batch(&self, ask: Ask, count: usize) -> BoxFuture<'_, Result<Vec<Grant>, Refusal>> {
+        if let Some(refusal) = self.refused(&format!("batch {} {count}", ask.site), &ask) {
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
         let all = move || Ok((0..count).map(|_| grant("lse")).collect());
         Box::pin(self.play(format!("batch {} {count}", ask.site), &self.batches, all))
     }

@@ -92,6 +92,7 @@ pub(crate) struct Entry {
 /// A job under way.
 pub(crate) struct Running {
     pub engine: Controls<Control>,
+    pub broker: Controls<broker::message::Control>,
     pub ended: oneshot::Receiver<Box<Ended>>,
     pub releasing: Releasing,
     /// Orders that no parser has begun.
@@ -251,6 +252,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
     Running {
         unparsed: Box::new(move || links.iter().map(Link::depth).sum()),
         engine,
+        broker: broker.controls(),
         ended,
         releasing,
         stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),

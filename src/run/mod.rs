@@ -24,18 +24,14 @@ use crate::api::extension::Extension;
 use crate::api::stats::utc_now;
 use crate::app::choose;
 use crate::broker::Net;
-use crate::broker::rules::Rules;
 use crate::collector::log::LogError;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
-use crate::downloader::{DownloaderConfig, ReqwestTransport};
+use crate::downloader::{DownloaderConfig, Markers, ReqwestTransport};
 use crate::engine::message::{Control, StopReason};
 use crate::parser::stage::{Listeners, Stage};
-use crate::plane::ControlPlane;
-use crate::plane::embedded::Embedded;
 use crate::scheduler::MemoryStore;
-use crate::settings::UnmatchedLease;
 use deliver::Background;
 use jobdir::{JobCard, OpenCard};
 use sink::Sink;
@@ -43,6 +39,8 @@ pub(crate) use sink::{place, store_path};
 
 /// How long the last leases may take to come back after the engine has ended.
 const LAST_RELEASES: Duration = Duration::from_secs(1);
+/// How long what is still on its way to the control plane may take after that.
+const LAST_CALLS: Duration = Duration::from_millis(500);
 /// How long a thread may take to end.
 const LAST_THREADS: Duration = Duration::from_millis(500);
 
@@ -69,11 +67,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         choose(&spec.components.extensions, &settings.extensions, "EXTENSIONS", &settings).map_err(StartError::Usage)?;
     let middlewares = choose(&spec.components.middlewares, &settings.downloader_middlewares, "DOWNLOADER_MIDDLEWARES", &settings)
         .map_err(StartError::Usage)?;
-    let rules = Rules::new(&settings.leases, UnmatchedLease::Anonymous).map_err(|e| StartError::Usage(e.to_string()))?;
-    let plane = Arc::new(match &settings.identities {
-        Some(path) => Embedded::load(path).map_err(|e| StartError::Usage(format!("IDENTITIES: {e}")))?,
-        None => Embedded::anonymous(),
-    });
+    let rules = plane::rules(&settings)?;
+    Markers::compile(&settings.markers).map_err(|e| StartError::Usage(e.to_string()))?;
+    let plane::Opened { plane, remote, .. } = plane::open(&settings)?;
     let transport =
         ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
 
@@ -147,6 +143,15 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
+    let pool = Pool::start(Plan::current())?;
+    let items = plane::watched(&settings);
+    let feed = match plane::follow(&plane, &items, &pool.net()).await {
+        Ok(feed) => feed,
+        Err(error) => {
+            pool.end().await;
+            return Err(error);
+        }
+    };
     let following = spec.layers.map(|layers| {
         let log = crate::cli::logging::current();
         let path = layers.settings_file().filter(|_| settings.settings_watch).map(std::path::Path::to_path_buf);
@@ -154,8 +159,8 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             file: path.map(|path| FollowedFile { path, seen: config_stamp, poll: settings.settings_poll }),
             layers,
             settings: settings.clone(),
-            feed: None,
-            items: Vec::new(),
+            feed,
+            items,
             context: context.clone(),
             engine: entry.controls(),
             on_change: Arc::new(move |settings| {
@@ -176,7 +181,6 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             context: context.clone(),
         },
     };
-    let pool = Pool::start(Plan::current())?;
     let job = Job {
         spider,
         settings: settings.clone(),
@@ -193,7 +197,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let earlier =
         Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
-    let Running { engine, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
+    let Running { engine, broker, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
     if shares {
         // One processor for all: before the hub waits for the network it lets a parser that has pages go on, so
         // that what arrives meanwhile is handled together and not by a switch of threads for each page.
@@ -204,10 +208,11 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         });
     }
 
-    if let Some(following) = following {
+    let center = following.map(|following| {
         let make = move |_| ConfigCenter::new(following.clone());
-        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), make, |_| {});
-    }
+        supervise(Place::Here, &Inbox::new("config", 1), Policy::default(), make, |_| {})
+    });
+    let switches = plane.is_remote().then(|| pool.net().spawn(plane::watch_switches(plane.clone(), broker)));
 
     let stop = spec.stop.clone();
     let pressed = tokio::task::spawn_local(press(spec.stop, engine.clone()));
@@ -228,6 +233,15 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let answered = stop.times();
     earlier.end(limit, stop.pressed(answered)).await;
     stop_actors();
+    if let Some(center) = center {
+        center.stop();
+    }
+    if let Some(switches) = switches {
+        switches.abort();
+    }
+    if let Some(remote) = remote {
+        remote.close(LAST_CALLS).await;
+    }
     pool.end().await;
     let mut ended = *ended;
     let ledger = plane.ledger();
@@ -291,8 +305,13 @@ impl Pool {
         Ok(Self { plan, delivery: thread("delivery")?, parsers, spares: Arc::default(), net })
     }
 
+    /// Where sockets live.
+    fn net(&self) -> tokio::runtime::Handle {
+        self.net.as_ref().map_or_else(tokio::runtime::Handle::current, |r| r.handle().clone())
+    }
+
     fn threads(&self) -> Threads {
-        let net = self.net.as_ref().map_or_else(tokio::runtime::Handle::current, |r| r.handle().clone());
+        let net = self.net();
         let spares = self.spares.clone();
         Threads {
             collector: if self.plan.delivery_on_hub { Place::Here } else { self.delivery.place() },

@@ -2,16 +2,20 @@
 //!
 //! Sends nothing: a server that cannot be reached is found out by the first call.
 
-use std::path::Path;
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
+
 use super::StartError;
+use crate::actor::Controls;
+use crate::broker::message::Control;
 use crate::broker::rules::Rules;
-use crate::plane::ControlPlane;
+use crate::broker::runtime::{runtime_keys, watch_runtime};
+use crate::plane::{ConfigFeed, ControlPlane};
 use crate::plane::embedded::Embedded;
 use crate::plane::remote::{Remote, RemoteOptions};
 use crate::settings::{Settings, UnmatchedLease};
-use crate::spinneret::{Client, RetryPolicy, Timeouts};
+use crate::spinneret::{Client, ConfigKey, RetryPolicy, Timeouts};
 
 /// What variables of the client begin with. The settings have read them already, and weighed them against other sources.
 const OWN: &str = "SPINNERET_";
@@ -37,9 +41,8 @@ impl std::fmt::Debug for Opened {
 /// # Errors
 /// When the settings do not make a plane: a token that is missing, say, or a file that cannot be read.
 pub(crate) fn open(settings: &Settings) -> Result<Opened, StartError> {
-    let Some(url) = &settings.spinneret_url else { return embedded(settings.identities.as_deref()) };
+    let Some(url) = &settings.spinneret_url else { return embedded(settings) };
     let client = client(url, settings)?;
-    let name = format!("spinneret {}", client.url());
     let options = RemoteOptions {
         wait: settings.spinneret_wait_ms,
         snapshots: settings.spinneret_snapshots,
@@ -48,7 +51,51 @@ pub(crate) fn open(settings: &Settings) -> Result<Opened, StartError> {
         ..RemoteOptions::default()
     };
     let remote = Arc::new(Remote::new(client, options));
-    Ok(Opened { plane: Arc::clone(&remote) as Arc<dyn ControlPlane>, name, remote: Some(remote) })
+    Ok(Opened { plane: Arc::clone(&remote) as Arc<dyn ControlPlane>, name: name(settings), remote: Some(remote) })
+}
+
+/// What people are told of the plane of these settings, before it is made: its kind, and its address or file.
+pub(crate) fn name(settings: &Settings) -> String {
+    match (&settings.spinneret_url, &settings.identities) {
+        (Some(url), _) => format!("spinneret {}", url.trim_end_matches('/')),
+        (None, Some(path)) => format!("embedded (identities of {})", path.display()),
+        (None, None) => "embedded (anonymous)".to_owned(),
+    }
+}
+
+/// The items of `CONFIG_WATCH`, in its order.
+pub(crate) fn watched(settings: &Settings) -> Vec<ConfigKey> {
+    settings.config_watch.iter().filter_map(|name| name.split_once('/')).map(|(group, key)| ConfigKey::new(group, key)).collect()
+}
+
+/// Follows these items, if there are any; the plane's calls are made on `net`.
+///
+/// # Errors
+/// [`StartError::Plane`] when the plane refuses this node, or cannot be reached and there are no snapshots.
+pub(crate) async fn follow(
+    plane: &Arc<dyn ControlPlane>,
+    items: &[ConfigKey],
+    net: &Handle,
+) -> Result<Option<Arc<dyn ConfigFeed>>, StartError> {
+    if items.is_empty() {
+        return Ok(None);
+    }
+    let (plane, keys) = (Arc::clone(plane), items.to_vec());
+    let followed = net.spawn(async move { plane.follow(keys).await }).await;
+    match followed {
+        Ok(Ok(feed)) => Ok(Some(feed)),
+        Ok(Err(error)) => Err(StartError::Plane(format!("CONFIG_WATCH cannot be followed: {error}"))),
+        Err(error) => Err(StartError::Io(format!("CONFIG_WATCH cannot be followed: {error}"))),
+    }
+}
+
+/// Keeps the broker told of sites and endpoint groups that the plane has switched off. A plane that does not say costs asks
+/// in vain, no more.
+pub(crate) async fn watch_switches(plane: Arc<dyn ControlPlane>, broker: Controls<Control>) {
+    match plane.follow(runtime_keys().to_vec()).await {
+        Ok(feed) => watch_runtime(feed, broker).await,
+        Err(error) => tracing::info!("paused sites and open breakers are not known beforehand, as _runtime cannot be read: {error}"),
+    }
 }
 
 /// The rules of `LEASES`, with what these settings mean for a request that none covers: the embedded plane leases it without
@@ -65,15 +112,12 @@ pub(crate) fn unmatched(settings: &Settings) -> UnmatchedLease {
     if settings.spinneret_url.is_some() { settings.lease_unmatched } else { UnmatchedLease::Anonymous }
 }
 
-fn embedded(identities: Option<&Path>) -> Result<Opened, StartError> {
-    let (plane, name) = match identities {
-        Some(path) => {
-            let plane = Embedded::load(path).map_err(|error| StartError::Usage(format!("IDENTITIES: {error}")))?;
-            (plane, format!("embedded (identities of {})", path.display()))
-        }
-        None => (Embedded::anonymous(), "embedded (anonymous)".to_owned()),
+fn embedded(settings: &Settings) -> Result<Opened, StartError> {
+    let plane = match &settings.identities {
+        Some(path) => Embedded::load(path).map_err(|error| StartError::Usage(format!("IDENTITIES: {error}")))?,
+        None => Embedded::anonymous(),
     };
-    Ok(Opened { plane: Arc::new(plane), name, remote: None })
+    Ok(Opened { plane: Arc::new(plane), name: name(settings), remote: None })
 }
 
 fn client(url: &str, settings: &Settings) -> Result<Client, StartError> {
@@ -114,6 +158,7 @@ fn client(url: &str, settings: &Settings) -> Result<Client, StartError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use std::path::Path;
     use std::time::Duration;
 
     use super::*;

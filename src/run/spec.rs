@@ -177,7 +177,7 @@ impl Report {
     }
 }
 
-/// A job that could not start: exit code 64 for what the user can mend in the call, 70 otherwise.
+/// A job that could not start: exit code 64 for what the user can mend in the call, 3 for a control plane that refuses, 70 otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum StartError {
@@ -187,6 +187,9 @@ pub(crate) enum StartError {
     /// A directory, file or database that cannot be used.
     #[error("{0}")]
     Io(String),
+    /// The control plane refuses this node, or is not there.
+    #[error("{0}")]
+    Plane(String),
     /// The engine itself failed: a bug of ours.
     #[error("the engine ended without a word; this is a bug in dragline, the log has its panic")]
     Engine,

@@ -173,7 +173,12 @@ fn a_snapshot_and_an_unreadable_content_say_nothing() {
     }
     assert!(state.take(&configured(BREAKERS, r#"{"sites":{"a":{"groups":{"b/c":{"open_until":"soon"}}}}}"#)).is_err());
     state.take(&configured("else", "x")).unwrap();
-    state.take(&Configured { item: ConfigItem { group: "mine".to_owned(), ..configured(SWITCHES, "x").item }, from_snapshot: false }).unwrap();
+    state
+        .take(&Configured {
+            item: ConfigItem { group: "mine".to_owned(), ..configured(SWITCHES, "x").item },
+            from_snapshot: false,
+        })
+        .unwrap();
 }
 
 #[derive(Debug)]

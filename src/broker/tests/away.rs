@@ -125,7 +125,10 @@ fn a_plane_that_goes_and_comes_is_told_once_each() {
     let text = log.text();
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("the control plane")).collect();
     assert_eq!(lines.len(), 2, "{text}");
-    assert!(lines[0].contains("WARN") && lines[0].contains("a lease of site shop") && lines[0].contains("at most 300 s"), "{text}");
+    assert!(
+        lines[0].contains("WARN") && lines[0].contains("a lease of site shop") && lines[0].contains("at most 300 s"),
+        "{text}"
+    );
     assert!(lines[1].contains("INFO") && lines[1].contains("answers again, after "), "{text}");
 }
 

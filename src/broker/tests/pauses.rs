@@ -107,8 +107,8 @@ fn an_open_circuit_holds_what_gathered_for_its_group_too() {
         let grouped = |group: &str| Ask { group: group.into(), ..ask("shop") };
         for n in 1..=3 {
             stage.ask(n, grouped("search"));
+            sleep(millis(1)).await;
         }
-        sleep(millis(1)).await;
         let open = r#"{"sites":{"shop":{"paused":false,"groups":{"web/search":{"state":"open","open_until":null}}}}}"#;
         stage.tell(Control::Runtime(told(&[("breakers", open)])));
         assert_eq!(stage.leased().await.tag, tag(1));
@@ -159,4 +159,53 @@ fn one_exhausted_path_lets_the_engine_try_another_soon() {
         assert_eq!(stage.refused().await.wait, Duration::from_secs(1));
         assert_eq!(plane.calls().len(), 3, "the refused path is not asked for again before its hint");
     });
+}
+
+/// Crawls nine sites, one lease each 10 ms, for 10 s beside `shop`, which has a new path to ask for whenever it may; the
+/// leases of the nine.
+async fn crawl_nine_beside_a_refused_one(stage: &Stage) -> usize {
+    let start = Instant::now();
+    let (mut shop_waits_until, mut path, mut leased) = (start, 0, 0);
+    while start.elapsed() < Duration::from_secs(10) {
+        let mut asked = 9;
+        for n in 0..9 {
+            assert!(stage.offer(n, &format!("site{n}")));
+        }
+        if Instant::now() >= shop_waits_until {
+            for _ in 0..20 {
+                path += 1;
+                asked += 1;
+                assert!(stage.ask(100, Ask { path: format!("/{path}"), ..ask("shop") }));
+            }
+        }
+        for _ in 0..asked {
+            match stage.fact().await {
+                Fact::Leased(_) => leased += 1,
+                Fact::Refused(refused) => {
+                    assert_eq!(refused.tag, tag(100), "{:?}", refused.refusal);
+                    shop_waits_until = Instant::now() + refused.wait;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        sleep(millis(10)).await;
+    }
+    leased
+}
+
+#[test]
+fn nine_sites_keep_their_rate_beside_one_that_gets_no_leases() {
+    use RefusalKind::{CircuitOpen, NoIdentity, NoProxy, SitePaused};
+    // The asks of the first turn are out before anything is known; then one probe in five seconds, for a pause none.
+    for (why, most) in [(NoIdentity, 22), (NoProxy, 22), (CircuitOpen, 22), (SitePaused, 20)] {
+        run_local(async {
+            let plane = Scripted::remote();
+            let no = refusal(why, Some(Duration::from_secs(30)));
+            plane.refusing.lock().unwrap().insert("shop".to_owned(), no);
+            let stage = stage(Arc::clone(&plane) as _, Net::Here, 64);
+            assert_eq!(crawl_nine_beside_a_refused_one(&stage).await, 9 * 1_000, "{why:?}");
+            let asked = plane.calls().iter().filter(|call| call.ends_with(" shop")).count();
+            assert!(asked >= 1 && asked <= most, "{why:?}: {asked} calls in 10 s");
+        });
+    }
 }

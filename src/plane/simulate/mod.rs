@@ -16,8 +16,8 @@ use std::io::BufRead;
 use std::path::Path;
 
 pub(crate) use self::error::SimulateError;
-pub(crate) use self::event::{Defaults, Event, Timeline};
-pub(crate) use self::run::{Outcomes, SiteSummary, run};
+pub(crate) use self::event::{Defaults, Timeline};
+pub(crate) use self::run::run;
 pub(crate) use self::show::{json_lines, table};
 use super::seed::{self, Part, Seed, SeedError};
 

@@ -33,6 +33,9 @@ pub(crate) struct Outcomes {
     pub(crate) sites: BTreeMap<Arc<str>, SiteSummary>,
 }
 
+/// When breakers moved and where to, by client and group.
+pub(crate) type Breakers = BTreeMap<(Arc<str>, Arc<str>), Vec<(Ms, &'static str)>>;
+
 /// What became of a site.
 #[derive(Debug, Default)]
 pub(crate) struct SiteSummary {
@@ -44,7 +47,7 @@ pub(crate) struct SiteSummary {
     /// The same of policies that only note what they would do.
     pub(crate) noted: BTreeMap<(&'static str, &'static str), u64>,
     /// When breakers moved.
-    pub(crate) breakers: BTreeMap<(Arc<str>, Arc<str>), Vec<(Ms, &'static str)>>,
+    pub(crate) breakers: Breakers,
     /// At the end.
     pub(crate) standings: Standings,
 }

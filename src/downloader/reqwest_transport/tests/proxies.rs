@@ -31,6 +31,8 @@ fn through(scheme: &str, proxy: &str) -> Outgoing {
     outgoing.headers.insert("proxy-authorization", HeaderValue::from_static("Basic canary"));
     outgoing.headers.insert("x-own", HeaderValue::from_static("yes"));
     outgoing.proxy = Some(ProxyUrl(proxy.into()));
+    // A busy machine is no fault of a proxy.
+    outgoing.limits = Limits { total: Duration::from_secs(30), idle: Duration::from_secs(20), ..limits() };
     outgoing
 }
 
@@ -52,7 +54,7 @@ async fn sent(transport: &ReqwestTransport, outgoing: Outgoing) -> Result<Reply,
 #[tokio::test]
 async fn every_kind_of_proxy_takes_its_user_and_resolves_the_name() {
     let site = site().await;
-    let transport = trusting(2000 * MS);
+    let transport = trusting(20_000 * MS);
     for kind in KINDS {
         let proxy = proxy(kind, &site);
         proxy.allow(user(kind), PASSWORD);
@@ -96,7 +98,7 @@ async fn each_fault_of_a_proxy_has_its_kind_and_tells_nothing_of_it() {
         // Within a tunnel to a plain target nobody can tell who hung up.
         (ProxyFault::CutAfter(9), [Err(F::Proxy), Err(F::Proxy), Err(F::Lost), Err(F::Proxy)]),
     ];
-    let transport = &trusting(400 * MS);
+    let (patient, hasty) = (&trusting(20_000 * MS), &trusting(400 * MS));
     for (fault, expected) in table {
         for kind in KINDS {
             let proxy = proxy(kind, &site);
@@ -112,14 +114,17 @@ async fn each_fault_of_a_proxy_has_its_kind_and_tells_nothing_of_it() {
                     _ => expected[1],
                 };
                 let mut outgoing = through(scheme, &url);
-                outgoing.limits.idle = 800 * MS;
+                let transport = if fault == ProxyFault::Hang { hasty } else { patient };
+                if fault == ProxyFault::Hang {
+                    outgoing.limits.idle = 800 * MS;
+                }
                 let got = sent(transport, outgoing).await.map(|reply| reply.status.as_u16()).map_err(|fault| fault.kind);
                 assert_eq!(got, expected, "{fault:?} {kind:?} {scheme}");
             }
             assert_eq!(proxy.denied() > 0, fault == ProxyFault::DenyUser);
             proxy.set_fault(None);
             for scheme in ["http", "https"] {
-                assert!(sent(transport, through(scheme, &url)).await.is_ok(), "the proxy is good again: {kind:?} {scheme}");
+                assert!(sent(patient, through(scheme, &url)).await.is_ok(), "the proxy is good again: {kind:?} {scheme}");
             }
         }
     }
@@ -128,7 +133,7 @@ async fn each_fault_of_a_proxy_has_its_kind_and_tells_nothing_of_it() {
 #[tokio::test]
 async fn a_wrong_or_missing_password_is_the_proxys_refusal() {
     let site = site().await;
-    let transport = trusting(2000 * MS);
+    let transport = trusting(20_000 * MS);
     for kind in KINDS {
         let proxy = proxy(kind, &site);
         for url in [proxy.url_as(user(kind), "canary wrong"), proxy.url()] {
@@ -163,7 +168,7 @@ async fn the_certificate_of_a_proxy_is_verified_like_a_targets() {
 #[tokio::test]
 async fn a_proxy_that_is_lost_in_a_body_leaves_a_lost_attempt() {
     let site = Site::start(|_| (String::new(), "x".repeat(50_000))).await;
-    let transport = trusting(2000 * MS);
+    let transport = trusting(20_000 * MS);
     for kind in KINDS {
         let proxy = proxy(kind, &site);
         proxy.allow(user(kind), PASSWORD).set_fault(Some(ProxyFault::CutAfter(20_000)));
@@ -177,7 +182,7 @@ async fn a_proxy_that_is_lost_in_a_body_leaves_a_lost_attempt() {
 #[tokio::test]
 async fn two_proxies_of_one_identity_never_share_a_connection() {
     let site = site().await;
-    let transport = trusting(2000 * MS);
+    let transport = trusting(20_000 * MS);
     let proxies = [proxy(ProxyKind::Socks5, &site), proxy(ProxyKind::Socks5, &site)];
     for n in [0, 1, 0, 1, 0] {
         proxies[n].allow(USER, PASSWORD);
