@@ -134,7 +134,7 @@ fn a_repeated_attempt_has_a_lease_of_its_own() {
 #[test]
 fn out_of_scope_or_with_another_target_a_request_gets_its_own_lease_and_is_counted() {
     let other = make(&a("other"), |request| {
-        request.lease("anonymous", "app").keep_lease();
+        request.lease("anonymous", "web").keep_lease();
     });
     let mut stand = Stand::new().start([follow(&a("0"))]).page(&a("0"), [keep("http://b.test/"), other]);
     stand.identities = Some(super::identities("anonymous", 4));
