@@ -20,15 +20,14 @@ use crate::settings::{LogFormat, LogLevel};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  dragline serve                                     http://127.0.0.1:8080, as config/serve.toml says; samples where there is none
-  dragline serve --listen 127.0.0.1:0                any free port; the first line names it
+  dragline serve                          http://127.0.0.1:8080, config/serve.toml if it is there
+  dragline serve --listen 127.0.0.1:0     any free port; the first line names it
   dragline serve --listen 0.0.0.0:8080 --file own.toml --db /var/lib/dragline/jobs.db
-  dragline jobs                                      what has come in
+  dragline jobs                           what has come in
   SPINNERET_URL=http://127.0.0.1:8080 SPINNERET_TOKEN=spn_… dragline crawl quotes
-                                                     leases from it
 
 By hand, from the same machine only, at the address of the first line:
-  GET  /plane/ledger           acquired, released, expired and open leases and reports, by site and identity
+  GET  /plane/ledger           leases and reports by site and identity
   POST /plane/pause            {\"site\", \"reason\"?}
   POST /plane/resume           {\"site\"}
   POST /plane/breaker/open     {\"site\", \"client\", \"endpoint_group\", \"duration_ms\"?, \"reason\"?}

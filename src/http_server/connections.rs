@@ -158,7 +158,10 @@ async fn connection<A: Answer>(
     let service = service_fn(|request| {
         pulse.begins();
         let (served, answering) = (Arc::clone(&served), Answering(Arc::clone(pulse)));
-        async move { Ok::<_, Infallible>(respond(&served, peer, request).await.map(|body| Watched { body, _answering: answering })) }
+        async move {
+            let response = respond(&served, peer, request, &answering.0).await;
+            Ok::<_, Infallible>(response.map(|body| Watched { body, _answering: answering }))
+        }
     });
     let stream = Heard { stream, pulse: Arc::clone(pulse) };
     let mut connection = pin!(protocol().serve_connection(TokioIo::new(stream), service));

@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use tokio::sync::SemaphorePermit;
 
+use super::pulse::Pulse;
 use super::{Answer, Asked, BLOCK, BodyFault, Bounds, Head, Reply, ReplyBody, SMALL, Served};
 
 /// How long a body that nobody wants is read: who still sends when the connection closes may lose the answer.
@@ -31,10 +32,15 @@ pub(super) fn head_of(peer: IpAddr, request: Request<Incoming>) -> (Head, Incomi
 }
 
 /// Answers a request.
-pub(super) async fn respond<A: Answer>(served: &Served<A>, peer: IpAddr, request: Request<Incoming>) -> Response<ReplyBody> {
+pub(super) async fn respond<A: Answer>(
+    served: &Served<A>,
+    peer: IpAddr,
+    request: Request<Incoming>,
+    pulse: &Pulse,
+) -> Response<ReplyBody> {
     let (head, body) = head_of(peer, request);
     let is_head = head.method == Method::HEAD;
-    let Reply { status, mut headers, mut body } = reply(served, head, body).await;
+    let Reply { status, mut headers, mut body } = reply(served, head, body, pulse).await;
     if is_head {
         if let Some(length) = body.size_hint().exact() {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -47,7 +53,7 @@ pub(super) async fn respond<A: Answer>(served: &Served<A>, peer: IpAddr, request
     response
 }
 
-async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) -> Reply {
+async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming, pulse: &Pulse) -> Reply {
     let Bounds { target, body: most, body_time, .. } = served.bounds;
     let refusal = if head.path.len() + head.query.len() > target {
         Some(served.site.refuse_target(target))
@@ -71,6 +77,7 @@ async fn reply<A: Answer>(served: &Served<A>, head: Head, mut body: Incoming) ->
             return served.site.refuse_body(&head, fault);
         }
     };
+    pulse.answers();
     // An answer may take long: what was kept for a body of unknown length is given back.
     drop(room.as_mut().and_then(|room| room.split(room.num_permits().saturating_sub(bytes.len().div_ceil(BLOCK)))));
     let Head { peer, method, path, query, headers } = head;

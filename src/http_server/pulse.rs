@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 /// A connection that has sent nothing whole for this long is one that others need not wait for.
 const SLOW: Duration = Duration::from_secs(1);
+/// The same for one whose body does not come to its end.
+const SLOW_BODY: Duration = Duration::from_secs(5);
 
 /// How long a server waits for requests, and what it does when it has no room.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +53,9 @@ enum Phase {
     Idle(Instant),
     /// A part of a head has come.
     Head(Instant),
-    /// A request is being read or answered.
+    /// A head is whole, its body is not.
+    Body(Instant),
+    /// A request is being answered.
     Busy,
 }
 
@@ -70,6 +74,11 @@ impl Pulse {
 
     /// A head is whole.
     pub(super) fn begins(&self) {
+        self.change(|_| Phase::Body(Instant::now()));
+    }
+
+    /// So is the body: what is to come is ours.
+    pub(super) fn answers(&self) {
         self.change(|_| Phase::Busy);
     }
 
@@ -78,12 +87,12 @@ impl Pulse {
         self.change(|_| Phase::Idle(Instant::now()));
     }
 
-    /// When it has taken too long; never while it is answered.
+    /// When it has taken too long; bodies are timed by who reads them, and an answer has all its time.
     pub(super) fn due(&self, patience: &Patience) -> Option<Instant> {
         match self.phase() {
             Phase::Fresh(since) | Phase::Head(since) => since.checked_add(patience.head_time),
             Phase::Idle(since) => since.checked_add(patience.idle_time),
-            Phase::Busy => None,
+            Phase::Body(_) | Phase::Busy => None,
         }
     }
 
@@ -91,6 +100,7 @@ impl Pulse {
     pub(super) fn spare(&self) -> Option<Rank> {
         match self.phase() {
             Phase::Fresh(since) | Phase::Head(since) if since.elapsed() >= SLOW => Some((0, since)),
+            Phase::Body(since) if since.elapsed() >= SLOW_BODY => Some((0, since)),
             Phase::Idle(since) => Some((1, since)),
             _ => None,
         }
@@ -148,13 +158,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_heads_are_spared_before_idle_connections_and_busy_ones_never() {
-        let (slow, idle, busy) = (Pulse::new(), Pulse::new(), Pulse::new());
+        let (slow, idle, busy, body) = (Pulse::new(), Pulse::new(), Pulse::new(), Pulse::new());
         idle.begins();
         idle.ends();
         busy.begins();
+        busy.answers();
+        body.begins();
         assert_eq!(slow.spare(), None, "it may be about to ask");
         advance(SLOW).await;
         assert!(slow.spare().unwrap() < idle.spare().unwrap());
+        assert_eq!((body.spare(), busy.spare()), (None, None));
+        advance(SLOW_BODY).await;
+        assert!(body.spare().unwrap() < idle.spare().unwrap(), "a body that trickles in");
         assert_eq!(busy.spare(), None);
     }
 }

@@ -154,6 +154,7 @@ mod tests {
         assert_eq!((census.tokens, census.keys), (BTreeSet::from(["sample".into()]), 1));
         assert_eq!((file.samples(), file.place()), (Some("the sample keys and the sample token"), None));
         assert_eq!(&*file.seed.sites[0].clients[0].name, "web");
+        assert_eq!(file.seed.tokens[0].text.expose_secret(), crate::serve::SAMPLE_TOKEN);
     }
 
     #[test]
@@ -198,8 +199,8 @@ mod tests {
         let own = own(&format!("spn_{}", "c".repeat(43)));
         let with_file = format!("[plane]\nproxy_files = [\"proxies.txt\"]\n{own}");
         assert_eq!(open(SAMPLE, [0o644, 0o644]), Vec::<PathBuf>::new(), "everybody has it");
-        assert_eq!(open(&own, [0o644, 0o644]), [path.clone()]);
-        assert_eq!(open(&with_file, [0o600, 0o644]), [beside.clone()]);
+        assert_eq!(open(&own, [0o644, 0o644]), vec![path.clone()]);
+        assert_eq!(open(&with_file, [0o600, 0o644]), vec![beside.clone()]);
         assert_eq!(open(&with_file, [0o600, 0o600]), Vec::<PathBuf>::new());
     }
 }

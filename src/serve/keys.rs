@@ -102,7 +102,8 @@ struct Written {
 
 fn raw(text: &str, path: &Path) -> Result<File, KeysError> {
     // The error's own `Display` quotes the line, which may hold a secret.
-    toml::from_str(text).map_err(|e: toml::de::Error| content(text, path, e.span().map_or(0, |span| span.start), without_values(e.message())))
+    toml::from_str(text)
+        .map_err(|e: toml::de::Error| content(text, path, e.span().map_or(0, |span| span.start), without_values(e.message())))
 }
 
 fn parse(text: &str, path: &Path, sample: &[Spanned<Written>]) -> Result<Vec<Key>, KeysError> {

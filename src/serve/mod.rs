@@ -69,7 +69,7 @@ pub(crate) enum ServeError {
     File(#[from] FileError),
     /// What the file says of the plane.
     #[error("{}: {source}", place.display())]
-    Plane { place: PathBuf, source: BuildError },
+    Plane { place: PathBuf, source: Box<BuildError> },
     /// Everybody could deliver, or take leases.
     #[error(
         "{addr} can be reached from other machines, and {what} are known to everybody; write your own into {} or another file \
@@ -117,7 +117,8 @@ pub(crate) async fn serve(
     let files = std::mem::take(&mut seed.files);
     let (clock, mut dice) = (Clock::default(), Dice::new(getrandom::u64().unwrap_or_default()));
     let options = FaceOptions { seed: dice.roll(), clock: clock.clone(), ..FaceOptions::default() };
-    let plane = Plane::new(seed, (clock.0)(), dice).map_err(|source| ServeError::Plane { place: path.clone(), source })?;
+    let plane = Plane::new(seed, (clock.0)(), dice)
+        .map_err(|source| ServeError::Plane { place: path.clone(), source: Box::new(source) })?;
     let store = JobStore::open(&db)?;
     store.survive_power_loss()?;
     prune(&store, keep)?;
@@ -155,11 +156,8 @@ pub(crate) async fn serve(
 }
 
 /// Long calls hold many connections; one that asks for nothing gives way.
-const PATIENCE: Patience = Patience {
-    head_time: Duration::from_secs(10),
-    idle_time: Duration::from_secs(120),
-    when_full: WhenFull::MakeRoom,
-};
+const PATIENCE: Patience =
+    Patience { head_time: Duration::from_secs(10), idle_time: Duration::from_secs(120), when_full: WhenFull::MakeRoom };
 
 fn bounds(connections: usize, max_body: usize) -> Bounds {
     let body = max_body.max(LARGEST_BODY);

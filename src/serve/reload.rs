@@ -30,7 +30,7 @@ pub(crate) enum ReloadError {
     #[error("{}: plane.namespace is {found:?} and was {had:?}; another namespace needs a new start", place.display())]
     Namespace { place: PathBuf, found: Arc<str>, had: Arc<str> },
     #[error("{}: {source}", place.display())]
-    Plane { place: PathBuf, source: BuildError },
+    Plane { place: PathBuf, source: Box<BuildError> },
 }
 
 /// When a file was changed last, and how long it is; `None` for one that is not there.
@@ -134,7 +134,7 @@ impl Reloader {
             if *seed.namespace != *had {
                 return Err(ReloadError::Namespace { place: place.clone(), found: Arc::clone(&seed.namespace), had });
             }
-            plane.reload(seed, now).map_err(|source| ReloadError::Plane { place: place.clone(), source })
+            plane.reload(seed, now).map_err(|source| ReloadError::Plane { place: place.clone(), source: Box::new(source) })
         })?;
         self.keys.replace(keys);
         let names = announce::difference(&self.census, &census);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
-use crate::plane::desk::Looked;
 use super::read;
 use super::{Caller, Face};
+use crate::plane::desk::Looked;
 use crate::plane::model::Ms;
 use crate::plane::model::config_center::{self, ItemName, WatchedItem};
 use crate::plane::model::refusal::Refusal;

@@ -140,10 +140,10 @@ async fn a_stop_ends_what_waits_and_lets_short_calls_end() {
     let token = format!("spn_{}", "o".repeat(43));
     let (client, other) = (stage.client_with(&token), stage.client_with(&token));
     let held = client.acquire(AcquireRequest::new("shop", "web")).await.unwrap();
-    let watch = tokio::spawn(async move {
-        client.watch_config(WatchConfigRequest::new([WatchItem::new(("crawl", "none"), 0)])).await
-    });
-    let acquire = tokio::spawn(async move { other.acquire(AcquireRequest::new("shop", "web").wait(Duration::from_secs(5))).await });
+    let watch =
+        tokio::spawn(async move { client.watch_config(WatchConfigRequest::new([WatchItem::new(("crawl", "none"), 0)])).await });
+    let acquire =
+        tokio::spawn(async move { other.acquire(AcquireRequest::new("shop", "web").wait(Duration::from_secs(5))).await });
     let length = br#"{"lease_id": ""}"#.len() + held.lease.lease_id.len();
     let mut slow = TcpStream::connect(stage.address).await.unwrap();
     let head = format!(

@@ -98,8 +98,7 @@ async fn leases_reports_and_watches_of_the_client_end_in_even_books() {
     assert!(client.reporter().flush(Some(5 * SECOND)).await);
 
     let body = json!({"group": "crawl", "key": "pace", "format": "text", "content": "slow"}).to_string();
-    let published =
-        stage.ask("POST /plane/config/publish HTTP/1.1\r\ncontent-type: application/json", body.as_bytes()).await;
+    let published = stage.ask("POST /plane/config/publish HTTP/1.1\r\ncontent-type: application/json", body.as_bytes()).await;
     assert_eq!(published.status, 200, "{published:?}");
     until("the watcher hears of it", || async { watcher.get(("crawl", "pace")).unwrap().content == "slow" }).await;
     client.close().await;
@@ -113,7 +112,8 @@ async fn leases_reports_and_watches_of_the_client_end_in_even_books() {
     stage.end().await;
 
     // Nobody is there: what was saved counts.
-    let builder = crate::spinneret::Client::builder().url(format!("http://{address}")).token(super::super::SAMPLE_TOKEN.to_owned());
+    let builder =
+        crate::spinneret::Client::builder().url(format!("http://{address}")).token(super::super::SAMPLE_TOKEN.to_owned());
     let builder = builder.node("test").proxy(crate::spinneret::ProxyChoice::None).environment(|_| None);
     let late = builder.build().unwrap();
     let watcher = late.config_watcher(options()).unwrap();

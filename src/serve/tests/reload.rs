@@ -6,7 +6,7 @@ use super::faults::own;
 use super::stage::{Stage, until};
 use crate::serve::file::SAMPLE;
 use crate::spinneret::testing::Logs;
-use crate::spinneret::{AcquireRequest, Error};
+use crate::spinneret::{AcquireRequest, Error, WatchConfigRequest, WatchItem};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -52,6 +52,22 @@ async fn keys_tokens_sites_and_identities_follow_the_file_and_books_stay() {
         matches!(client.acquire(AcquireRequest::new("wiki", "web")).await, Err(Error::Unauthenticated(_)))
     })
     .await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn an_item_that_changes_in_the_file_wakes_who_watches_it() {
+    let with = |content: &str| format!("{SAMPLE}[[plane.config]]\ngroup = \"crawl\"\nkey = \"pace\"\ncontent = \"{content}\"\n");
+    let stage = Stage::of(&with("fast")).await;
+    let client = stage.client();
+    let version = client.get_config("crawl/pace").await.unwrap().version;
+    let (items, ()) =
+        tokio::join!(client.watch_config(WatchConfigRequest::new([WatchItem::new(("crawl", "pace"), version)])), async {
+            sleep(Duration::from_millis(200)).await;
+            write(&stage.file(), &with("slow"));
+        });
+    let items = items.unwrap();
+    assert_eq!((&*items[0].content, items[0].version > version), ("slow", true));
     stage.end().await;
 }
 

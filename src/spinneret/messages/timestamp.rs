@@ -1,4 +1,5 @@
-//! Moments on the wire: RFC 3339 in UTC, written with six fractional digits, read with none to nine and any offset.
+//! Moments on the wire: RFC 3339 in UTC. Requests have six fractional digits, answers as few groups of three as it takes; read
+//! are none to nine and any offset.
 
 use std::fmt;
 
@@ -15,12 +16,13 @@ pub(crate) fn write<S: Serializer>(moment: &Timestamp, serializer: S) -> Result<
     serializer.serialize_str(&MICROSECONDS.timestamp_to_string(moment))
 }
 
-/// Writes the same, or `null`.
+/// Writes a moment of an answer with 0, 3, 6 or 9 digits (protojson's rule for `Timestamp`), or `null`.
 pub(crate) fn write_optional<S: Serializer>(moment: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
-    match moment {
-        Some(moment) => write(moment, serializer),
-        None => serializer.serialize_none(),
-    }
+    let Some(moment) = moment else { return serializer.serialize_none() };
+    let nanoseconds = moment.subsec_nanosecond();
+    let digits = [(0, 1_000_000_000), (3, 1_000_000), (6, 1_000)].into_iter().find(|(_, unit)| nanoseconds % unit == 0);
+    let printer = DateTimePrinter::new().precision(Some(digits.map_or(9, |(digits, _)| digits)));
+    serializer.serialize_str(&printer.timestamp_to_string(moment))
 }
 
 /// Reads a moment that must be there.
@@ -91,6 +93,20 @@ mod tests {
         assert!(read_optional(json!("2026-09-16T08:30:10")).is_err(), "no offset");
         assert!(read_optional(json!("2026-09-16T08:30:10+02:00[Europe/Berlin]")).is_err(), "not RFC 3339");
         assert!(read(json!(null)).is_err());
+    }
+
+    #[test]
+    fn b023_answers_have_as_few_groups_of_three_digits_as_it_takes() {
+        for text in [
+            "2026-09-16T08:30:10Z",
+            "2026-09-16T08:30:10.500Z",
+            "2026-09-16T08:30:10.000120Z",
+            "2026-09-16T08:30:10.123456789Z",
+            "1969-12-31T23:59:59.999Z",
+        ] {
+            let moment = Some(text.parse().unwrap());
+            assert_eq!(write_optional(&moment, serde_json::value::Serializer).unwrap(), text);
+        }
     }
 
     #[test]

@@ -35,10 +35,15 @@ pub(super) fn is_lease_id(text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn b192_every_call_is_answered_member_by_member_as_written_down() {
+async fn every_call_is_answered_member_by_member_as_written_down() {
     let data: Value = serde_json::from_str(CALLS).unwrap();
     let stage = Stage::of(plane_of(&data["plane"].to_string(), "plane.json"), FaceOptions::default()).await;
-    let tokens: Vec<(&str, &str)> = data["plane"]["tokens"].as_array().unwrap().iter().map(|token| (token["name"].as_str().unwrap(), token["token"].as_str().unwrap())).collect();
+    let tokens: Vec<(&str, &str)> = data["plane"]["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| (token["name"].as_str().unwrap(), token["token"].as_str().unwrap()))
+        .collect();
     let mut lease = String::new();
     for call in data["calls"].as_array().unwrap() {
         let name = call["name"].as_str().unwrap();

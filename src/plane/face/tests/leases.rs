@@ -54,7 +54,10 @@ async fn b135_a_batch_has_distinct_identities_as_many_as_are_free() {
     let answer = stage.ask("LeaseService/AcquireBatch", ALL, &body).await.json();
     let ids = |answer: &Value| {
         let leases = answer["leases"].as_array().unwrap();
-        leases.iter().map(|lease| lease["lease"]["identity_id"].as_str().unwrap().to_owned()).collect::<std::collections::BTreeSet<_>>()
+        leases
+            .iter()
+            .map(|lease| lease["lease"]["identity_id"].as_str().unwrap().to_owned())
+            .collect::<std::collections::BTreeSet<_>>()
     };
     assert_eq!((ids(&answer).len(), &answer["requested"]), (3, &json!(3)));
     let none = stage.ask("LeaseService/AcquireBatch", ALL, &body).await;
@@ -129,9 +132,31 @@ async fn b146_a_pause_keeps_leases_from_being_given_and_nothing_else() {
     assert_eq!((paused.refused(), hint(&paused)), (refused(503, "unavailable", "site_paused"), Some(30_000)));
     assert_eq!(stage.ask(RENEW, ALL, &json!({"lease_id": lease})).await.status, 200);
     let moment = "2026-01-01T00:00:00Z";
-    let report = json!({"report_id": "r", "lease_id": lease, "uri": "/", "http_status": 200, "started_at": moment, "finished_at": moment});
+    let report =
+        json!({"report_id": "r", "lease_id": lease, "uri": "/", "http_status": 200, "started_at": moment, "finished_at": moment});
     assert_eq!(stage.ask("ReportService/Report", ALL, &json!({"reports": [report]})).await.json()["accepted"], 1);
     assert_eq!(stage.ask(RELEASE, ALL, &json!({"lease_id": lease})).await.json(), json!({"released": true}));
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn b147_a_lease_that_cannot_be_rendered_is_taken_back_and_told_as_internal() {
+    let text = seed_text(0)
+        + "[[sites.identity_types]]\nname = \"keyed\"\nactivation = \"immediate\"\n\
+           fields.key = { type = \"secret_ref\", required = true }\ndeliver.headers = { X-Key = \"{{ key }}\" }\n\
+           [[sites.identities]]\nname = \"anna\"\ntype = \"keyed\"\npayload = { key = \"signing/key\" }\n";
+    let stage = Stage::of(plane_of(&text, "plane.toml"), FaceOptions::default()).await;
+    assert!(stage.face.with_plane(|plane, _| plane.config_center().secrets_mut().delete("signing/key")));
+    for _ in 0..2 {
+        let refusal = stage.ask(ACQUIRE, ALL, &web()).await;
+        assert_eq!((refusal.status, refusal.json()["code"].as_str()), (500, Some("internal")), "{refusal:?}");
+        assert!(!String::from_utf8_lossy(&refusal.body).contains("s3cret"), "{refusal:?}");
+    }
+    stage.face.with_plane(|plane, _| plane.config_center().secrets_mut().put("signing/key", "s3cret".into(), None)).unwrap();
+    let answer = stage.ask(ACQUIRE, ALL, &web()).await.json();
+    assert_eq!(answer["credential"]["headers"], json!({"X-Key": "s3cret"}), "{answer}");
+    let ledger = stage.ledger().await;
+    assert_eq!((&ledger["acquired"], &ledger["released"], &ledger["open"]), (&json!(3), &json!(2), &json!(1)), "{ledger}");
     stage.end().await;
 }
 
