@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::exit::{self, meaning};
 use super::text::{grouped, spoken};
+use crate::engine::lease_books::LeaseBooks;
 use crate::plane::IdentityUse;
 use crate::run::Report;
 
@@ -120,7 +121,7 @@ fn items(report: &Report) -> String {
 }
 
 fn leases(report: &Report) -> String {
-    let Some(ledger) = &report.plane else { return leases_by_stats(&report.ended.stats) };
+    let Some(ledger) = &report.plane else { return own_leases(&report.ended.leases, &report.ended.stats) };
     format!(
         "{} acquired = {} released + {} expired + {} open; {}; {} reported, {} cooled down",
         grouped(ledger.acquired),
@@ -134,26 +135,26 @@ fn leases(report: &Report) -> String {
 }
 
 /// What the crawl itself knows of the leases of a plane elsewhere.
-fn leases_by_stats(stats: &Map<String, Value>) -> String {
-    let Some(acquired) = count(stats, "lease/acquired") else { return "counted by the control plane only".to_owned() };
-    let of = |name: &str| grouped(count(stats, name).unwrap_or(0));
+fn own_leases(books: &LeaseBooks, stats: &Map<String, Value>) -> String {
     let mut text = format!(
-        "{} acquired, {} reported, {} released without a report",
-        grouped(acquired),
-        of("reporter/reports"),
-        of("lease/released")
+        "{} acquired = {} ended by report + {} released + {} lost; {}; {} reported",
+        grouped(books.acquired),
+        grouped(books.reported),
+        grouped(books.released),
+        grouped(books.lost),
+        balance(books.balances()),
+        grouped(count(stats, "reporter/reports").unwrap_or(0))
     );
     for (name, what) in [
         ("reporter/rejected", "reports refused"),
         ("reporter/undelivered", "reports not delivered"),
-        ("lease/release_failed", "not given back"),
         ("lease/acquire_ambiguous", "asks without an answer"),
     ] {
         if let Some(many) = count(stats, name).filter(|many| *many > 0) {
             let _ = write!(text, ", {} {what}", grouped(many));
         }
     }
-    text + "; what expired or cooled down the control plane knows"
+    text + "; what cooled down the control plane knows"
 }
 
 /// Who was at work.
@@ -295,7 +296,7 @@ mod tests {
             "wrong      one request has no end",
             "spool      .dragline/spool/0199",
             "next       dragline deliver --spool .dragline/spool/0199 sends the rest",
-            "leases     counted by the control plane only",
+            "leases     0 acquired = 0 ended by report + 0 released + 0 lost; balances",
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
@@ -309,11 +310,12 @@ mod tests {
         let mut remote = report();
         remote.plane = None;
         remote.identities.clear();
-        let counts = json!({"lease/acquired": 1_300, "lease/released": 40, "reporter/reports": 1_265, "reporter/rejected": 2});
+        let counts = json!({"reporter/reports": 1_265, "reporter/rejected": 2});
         remote.ended.stats = counts.as_object().unwrap().clone();
+        remote.ended.leases = LeaseBooks { acquired: 1_300, reported: 1_258, released: 40, lost: 2, ..LeaseBooks::default() };
         let text = summary(&remote);
-        let row = "leases     1,300 acquired, 1,265 reported, 40 released without a report, 2 reports refused; what expired or \
-                   cooled down the control plane knows\n";
+        let row = "leases     1,300 acquired = 1,258 ended by report + 40 released + 2 lost; balances; 1,265 reported, 2 reports \
+                   refused; what cooled down the control plane knows\n";
         assert!(text.contains(row) && !text.contains("identities"), "{text}");
     }
 

@@ -41,6 +41,44 @@ impl Rule for Words {
     }
 }
 
+/// A list of hosts, each on one port or on all, in the form a URL has them.
+pub(crate) struct Places;
+
+impl Rule for Places {
+    type Out = Vec<String>;
+
+    fn read(&self, value: &Value) -> Result<Vec<String>, Problem> {
+        let Value::Array(items) = value else {
+            return self.refuse(value);
+        };
+        items.iter().map(|item| item.as_str().and_then(place).map_or_else(|| self.refuse(item), Ok)).collect()
+    }
+
+    fn convert(&self, text: &str) -> Value {
+        list_from_text(text, |word| Value::from(word))
+    }
+
+    fn kind(&self) -> &'static str {
+        "list of hosts"
+    }
+
+    fn allowed(&self) -> String {
+        "a list of host names, with a port where only that one is meant (shop.example, shop.example:8080), without scheme, path \
+         or wildcard; each covers the names below it"
+            .to_owned()
+    }
+}
+
+/// A host, or a host and a port; one colon alone parts them, as an IPv6 address has several.
+fn place(text: &str) -> Option<String> {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if host.ends_with(']') || !host.contains(':') => (host, Some(port.parse::<u16>().ok()?)),
+        _ => (text, None),
+    };
+    let host = url::Host::parse(host).ok().filter(|_| !host.starts_with('.') && !host.contains('*'))?;
+    Some(port.map_or_else(|| host.to_string(), |port| format!("{host}:{port}")))
+}
+
 /// A list of hosts, in the form a URL has them: lower case, names beyond ASCII encoded.
 pub(crate) struct Domains;
 
@@ -166,4 +204,29 @@ pub(crate) fn structure_from_text(text: &str) -> Value {
         .ok()
         .or_else(|| super::file::inline_toml(trimmed))
         .unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_host_with_or_without_a_port() {
+        let read = |text: &str| Places.read(&json!([text])).map(|mut places| places.remove(0));
+        for (given, meant) in [
+            ("Shop.Example", "shop.example"),
+            ("shop.example:8080", "shop.example:8080"),
+            ("127.0.0.1:80", "127.0.0.1:80"),
+            ("[::1]:99", "[::1]:99"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(read(given).unwrap(), meant, "{given}");
+        }
+        for bad in ["", ".shop.example", "*.shop.example", "shop.example:", "shop.example:x", "shop.example:99999", "http://a", "a/b"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
 }

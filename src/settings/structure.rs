@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::collection::{Domains, structure_from_text};
+use super::collection::{Places, structure_from_text};
 use super::redact::{REDACTED, is_public_header, redact_text};
 use super::rule::{Problem, Rule, describe, describe_type};
 use super::value::{Feed, Headers, JobId, LeaseRule};
@@ -173,7 +173,7 @@ impl Rule for LeaseRules {
     }
 
     fn allowed(&self) -> String {
-        "a list of tables with domains (list of host names), site, client and, if wanted, \
+        "a list of tables with domains (list of host names, each with a port if wanted), site, client and, if wanted, \
          endpoint_group and session_key"
             .to_owned()
     }
@@ -191,7 +191,7 @@ impl LeaseRules {
             }
         }
         let domains = fields.get("domains").unwrap_or(&Value::Null);
-        let domains = Domains.read(domains).map_err(|problem| bad(format!("domains = {}", problem.found)))?;
+        let domains = Places.read(domains).map_err(|problem| bad(format!("domains = {}", problem.found)))?;
         if domains.is_empty() {
             return Err(bad("domains empty".to_owned()));
         }

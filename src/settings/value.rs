@@ -122,7 +122,7 @@ impl fmt::Debug for Feed {
 /// One entry of `LEASES`: which requests are leased from which site and client. First match wins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRule {
-    /// Hosts the rule covers: each name itself and everything below it. Never empty.
+    /// Hosts the rule covers, each with everything below it, on one port (`shop.example:8080`) or on all. Never empty.
     pub domains: Vec<String>,
     /// The control plane's name of the site.
     pub site: String,

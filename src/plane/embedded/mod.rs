@@ -34,8 +34,8 @@ use super::model::token::Token;
 use super::model::{Ms, Plane};
 use super::seed::{self, Part, Seed, SeedError};
 use super::{
-    About, Ask, ConfigFeed, ControlPlane, Grant, IdentityKey, IdentityUse, LeaseId, PlaneError, PlaneLedger, ProxyAbout, ProxyUrl, Refusal,
-    Report, Taken,
+    About, Ask, ConfigFeed, ControlPlane, Grant, IdentityKey, IdentityUse, LeaseId, PlaneError, PlaneLedger, ProxyAbout,
+    ProxyUrl, Refusal, Report, Taken,
 };
 use crate::dice::Dice;
 use crate::permissions::is_open_to_others;
@@ -116,10 +116,8 @@ impl Embedded {
             expires_at: None,
             rate_limit: None,
         };
-        let plane = Plane::new(seed, timeline.wall, Dice::new(chance)).map_err(|error| SeedError::Unusable {
-            path: file.unwrap_or(Path::new("")).to_owned(),
-            reason: error.to_string(),
-        })?;
+        let plane = Plane::new(seed, timeline.wall, Dice::new(chance))
+            .map_err(|error| SeedError::Unusable { path: file.unwrap_or(Path::new("")).to_owned(), reason: error.to_string() })?;
         Ok(Self {
             desk: Arc::new(Desk::new(plane, Clock::new(move || timeline.now()))),
             file: file.map(Path::to_owned),

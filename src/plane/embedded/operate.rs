@@ -108,9 +108,7 @@ impl Embedded {
                 plane.open_breaker(site, client, group, time.map(millis), "", now).map(|()| true)
             }
             Operation::CloseBreaker { site, client, group } => plane.close_breaker(site, client, group, "", now),
-            Operation::Identity { site, identity, change } => {
-                plane.change(site, identity, change.into(), now).map(|()| true)
-            }
+            Operation::Identity { site, identity, change } => plane.change(site, identity, change.into(), now).map(|()| true),
             Operation::Publish { group, key, format, content } => {
                 let format = Format::of(format).ok_or_else(|| Refusal::invalid_argument("a format is json, yaml or text"))?;
                 plane.publish(ItemName { group, key }, format, content, now).map(|_| true)

@@ -33,7 +33,13 @@ pub(super) fn on_the_wire(report: &plane::Report, timeline: Timeline) -> Report 
         http_status: report.status.map_or(0, |status| i32::from(status.min(999))),
         business_code: report.business_code.as_deref().map(|code| cut(code, CODE)).unwrap_or_default(),
         error_kind: report.error.map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
-        markers: report.markers.iter().filter(|marker| !marker.is_empty()).take(MARKERS).map(|marker| cut(marker, MARKER)).collect(),
+        markers: report
+            .markers
+            .iter()
+            .filter(|marker| !marker.is_empty())
+            .take(MARKERS)
+            .map(|marker| cut(marker, MARKER))
+            .collect(),
         outcome_hint: report.outcome_hint.as_deref().map(|hint| cut(hint, HINT)).unwrap_or_default(),
         latency_ms: i32::try_from(report.latency.as_millis()).unwrap_or(i32::MAX),
         response_bytes: i64::try_from(report.bytes).unwrap_or(i64::MAX),

@@ -235,9 +235,9 @@ impl Stand {
             tidy_panics: AtomicBool::new(self.tidy_panics),
         });
         let plane = Arc::new(Plane {
-            inner: self.identities.map_or_else(Embedded::anonymous, |text| {
-                Embedded::parse_with_chance(&text, Path::new("ids.toml"), 5).unwrap()
-            }),
+            inner: self
+                .identities
+                .map_or_else(Embedded::anonymous, |text| Embedded::parse_with_chance(&text, Path::new("ids.toml"), 5).unwrap()),
             judge: Mutex::new(self.judge),
             notes: notes.clone(),
             reports: Mutex::default(),

@@ -95,12 +95,8 @@ async fn a_report_counts_once_and_one_of_nobodys_lease_is_rejected_by_its_number
     let plane = shop(&["a"], "");
     let grant = plane.acquire_now(&ask("shop", "/")).unwrap();
     let never = LeaseId("lse_x".into());
-    let sent = [
-        report(1, &grant.lease, false),
-        report(7, &never, true),
-        report(1, &grant.lease, false),
-        report(2, &grant.lease, true),
-    ];
+    let sent =
+        [report(1, &grant.lease, false), report(7, &never, true), report(1, &grant.lease, false), report(2, &grant.lease, true)];
     let taken = plane.report_now(&sent);
     assert_eq!((taken.duplicated, taken.rejected.len()), (1, 1));
     assert_eq!((taken.rejected[0].id, taken.rejected[0].is_unknown_lease), (7, true));

@@ -9,10 +9,17 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Acquire { anonymous: bool },
+    Acquire {
+        anonymous: bool,
+    },
     Batch(usize),
     /// Of the n-th lease ever granted, whatever became of it.
-    Report { lease: usize, status: u16, release: bool, repeat: bool },
+    Report {
+        lease: usize,
+        status: u16,
+        release: bool,
+        repeat: bool,
+    },
     Release(usize),
     Renew(usize),
     Pass(u64),

@@ -12,7 +12,7 @@ mod tests;
 
 pub(crate) use bans::{BanHistory, Escalation};
 pub(crate) use ladder::Ladder;
-pub(crate) use plan::{Act, Facts, Health, Plan, Planned, Streaks};
 #[cfg(test)]
 pub(crate) use plan::Source;
+pub(crate) use plan::{Act, Facts, Health, Plan, Planned, Streaks};
 pub(crate) use rules::{Deed, HealthLimits, Length, Often, Outcomes, Rule, Rules, Scope, Who};

@@ -68,12 +68,7 @@ impl Plane {
     ///
     /// # Errors
     /// As [`Plane::acquire`].
-    pub(crate) fn grant_batch(
-        &mut self,
-        token: &Token,
-        request: &AcquireBatchRequest,
-        now: Ms,
-    ) -> Result<Vec<Granted>, Refusal> {
+    pub(crate) fn grant_batch(&mut self, token: &Token, request: &AcquireBatchRequest, now: Ms) -> Result<Vec<Granted>, Refusal> {
         request.validate().map_err(invalid)?;
         let count = usize::try_from(request.count).unwrap_or(1);
         let mut picked = Vec::with_capacity(count);

@@ -43,7 +43,15 @@ pub(super) enum ProxyState {
 
 impl Proxy {
     pub(super) fn new(id: Arc<str>, url: ProxyUrl, kind: &str, region: &str, template: Option<SessionTemplate>) -> Self {
-        Self { id, revealed: url.reveal().into(), url, template, kind: kind.into(), region: region.into(), state: ProxyState::Active }
+        Self {
+            id,
+            revealed: url.reveal().into(),
+            url,
+            template,
+            kind: kind.into(),
+            region: region.into(),
+            state: ProxyState::Active,
+        }
     }
 
     /// The contract's word.

@@ -45,9 +45,9 @@ impl Manual {
                 Some(State::Banned(until(length, now)))
             }
             (Self::Quarantine(length), State::Active | State::Pending) => Some(State::Quarantined(now.saturating_add(length))),
-            (Self::Unban, State::Banned(_))
-            | (Self::Unquarantine, State::Quarantined(_))
-            | (Self::Restore, State::Retired) => Some(State::Pending),
+            (Self::Unban, State::Banned(_)) | (Self::Unquarantine, State::Quarantined(_)) | (Self::Restore, State::Retired) => {
+                Some(State::Pending)
+            }
             (Self::Expire, State::Active | State::Pending | State::Quarantined(_)) => Some(State::Expired),
             (Self::Disable, State::Retired) => None,
             (Self::Disable, _) => Some(State::Disabled),

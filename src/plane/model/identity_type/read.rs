@@ -68,15 +68,7 @@ impl Reader<'_> {
                 Deliver::read(written, &fields).map_err(|(key, problem)| self.wrong(format!("deliver{key}"), problem))?
             }
         };
-        Ok(IdentityType {
-            name: name.into(),
-            site: site.into(),
-            client: client.into(),
-            fields,
-            unique_by,
-            activation,
-            deliver,
-        })
+        Ok(IdentityType { name: name.into(), site: site.into(), client: client.into(), fields, unique_by, activation, deliver })
     }
 
     fn fields(&self) -> Result<Vec<Field>, TypeError> {

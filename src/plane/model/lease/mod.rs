@@ -11,6 +11,4 @@ mod table;
 pub(crate) use dedup::{ReportDedup, Seen};
 pub(crate) use occupancy::{Occupancy, busy_until, lease_limit};
 pub(crate) use reuse::{Reuse, ReuseAnchor, ReuseMark, ReuseScope};
-pub(crate) use table::{
-    Ended, LeaseKey, LeaseState, LeaseTable, LeaseTerms, REAP_BATCH, RenewError, Retention, Timeliness,
-};
+pub(crate) use table::{Ended, LeaseKey, LeaseState, LeaseTable, LeaseTerms, REAP_BATCH, RenewError, Retention, Timeliness};
