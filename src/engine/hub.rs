@@ -21,6 +21,7 @@ use super::lease::Asking;
 use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
 use super::record::Failures;
+use super::shared::SharedHosts;
 use super::shutdown::Phase;
 use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
@@ -175,6 +176,7 @@ pub(crate) struct Hub {
     pub(super) refused_since: HashMap<Arc<str>, Instant>,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
     /// Asks under way, by site.
+    pub(super) shared_hosts: SharedHosts,
     pub(super) asking: HashMap<Arc<str>, Asking>,
     /// Hosts that no rule covers.
     pub(super) unmatched: HashSet<Box<str>>,
@@ -255,6 +257,7 @@ impl Hub {
             idle_stored: 0,
             refused_since: HashMap::new(),
             waiting_slots: HashMap::new(),
+            shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),
             unmatched: HashSet::new(),
             ahead,

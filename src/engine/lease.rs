@@ -51,6 +51,9 @@ impl Hub {
             self.fail_unmatched(id, &job, now);
             return;
         };
+        if let Some(slot) = self.tickets.get(&id).and_then(|t| t.slot.as_ref()) {
+            self.shared_hosts.asks(slot, &ask);
+        }
         let asking = self.asking.entry(ask.site.clone()).or_default();
         if asking.count >= self.config.acquire_pending.max(1) {
             self.stats.inc("lease/crowded");
@@ -164,7 +167,7 @@ impl Hub {
             self.stop(reason, now);
             return;
         }
-        let site = ask.site;
+        let site = ask.site.clone();
         let since = *self.refused_since.entry(site.clone()).or_insert(now);
         if now.duration_since(since) >= self.config.lease_give_up {
             let message = format!(
@@ -176,6 +179,10 @@ impl Hub {
             return;
         }
         if let Some(slot) = slot {
+            if let Some(delay) = self.shared_hosts.refused(&slot, &ask, refused.wait, now) {
+                self.put_back_after_group(id, delay, now);
+                return;
+            }
             let until = now + refused.wait;
             self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until }));
             if waits_for_return {

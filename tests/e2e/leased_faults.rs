@@ -14,7 +14,12 @@ use super::server::{Answer, Server};
 
 /// Pages `/0` to `/{pages - 1}`, all linked from the home page; each takes `takes`.
 fn site(pages: usize, takes: Duration) -> Server {
-    Server::start(move |asked| match asked.path() {
+    site_at("127.0.0.1", pages, takes)
+}
+
+/// The same on another host.
+fn site_at(host: &str, pages: usize, takes: Duration) -> Server {
+    Server::start_at(host, move |asked| match asked.path() {
         "/" => Answer::html((0..pages).map(|n| format!("<a href=\"/{n}\">{n}</a>")).collect::<String>()),
         "/robots.txt" => Answer::status(404),
         path => Answer::html(format!("<title>{path}</title>")).after(takes),
@@ -68,7 +73,7 @@ fn a_plane_that_starts_anew_costs_what_was_under_way_and_is_counted() {
     let ledger = plane.ledger();
     assert!(ledger.balances() && ledger.total().open == 0, "{ledger:?}");
     // What the first plane had given is reported to the second one, which does not know it.
-    ended.says(&["stopped answering", "answers again"]);
+    ended.says(&["the control plane does not answer", "the control plane answers again"]);
     assert!(ended.err.contains("reporter/unknown_to_plane"), "{ended}");
     assert!(!ended.err.contains("DOES NOT BALANCE"), "{ended}");
 }
@@ -102,7 +107,7 @@ fn an_overloaded_plane_is_asked_again() {
 #[test]
 fn a_paused_site_rests_while_the_other_goes_on() {
     let folder = Folder::new();
-    let (one, other) = (site(10_000, Duration::from_millis(30)), site(10_000, Duration::from_millis(30)));
+    let (one, other) = (site_at("127.0.1.1", 9_000, Duration::from_millis(30)), site_at("127.0.1.2", 9_000, Duration::from_millis(30)));
     let plane = ScriptedPlane::start(&seed(&[Site::new("one", 8, 1), Site::new("other", 8, 1)], "")).unwrap();
     let start = Server::start({
         let (one, other) = (one.url("/"), other.url("/"));
@@ -139,11 +144,11 @@ fn a_breaker_is_opened_by_markers_and_closed_by_probes() {
     let has_captcha = Arc::new(AtomicBool::new(false));
     let shown = Arc::clone(&has_captcha);
     let server = Server::start(move |asked| match asked.path() {
-        "/" => Answer::html((0..20_000).map(|n| format!("<a href=\"/{n}\">{n}</a>")).collect::<String>()),
+        "/" => Answer::html((0..9_000).map(|n| format!("<a href=\"/{n}\">{n}</a>")).collect::<String>()),
         _ if shown.load(Ordering::SeqCst) => Answer::html("<form id=\"captcha\">Who are you?</form>").after(Duration::from_millis(10)),
         path => Answer::html(format!("<title>{path}</title>")).after(Duration::from_millis(10)),
     });
-    let keys = "[plane.sites.breaker]\nwindow = \"10s\"\nmin_requests = 10\nopen_duration = \"2s\"\n\
+    let keys = "[plane.sites.breaker]\nwindow = \"12s\"\nmin_requests = 10\nopen_duration = \"2s\"\n\
                 trip = { risk_ratio_gte = 0.4, distinct_captcha_identities_gte = 2, success_ratio_lte = 0.2 }\n";
     let plane = ScriptedPlane::start(&seed(&[Site::new("shop", 16, 1).with(keys)], "")).unwrap();
     let more = "CONCURRENT_REQUESTS_PER_DOMAIN = 4\nMARKERS = [{ marker = \"captcha_page\", css = \"#captcha\" }]";
@@ -230,7 +235,7 @@ fn an_exhausted_site_does_not_hold_up_the_others() {
     let pages = 150;
     let run = |with_exhausted: bool| {
         let folder = Folder::new();
-        let servers: Vec<Server> = (0..10).map(|_| site(pages, Duration::from_millis(20))).collect();
+        let servers: Vec<Server> = (0..10).map(|n| site_at(&format!("127.0.1.{n}"), pages, Duration::from_millis(20))).collect();
         let mut sites: Vec<Site> = (0..9).map(|n| Site::new(&format!("site-{n}"), 8, 2)).collect();
         let mut poor = Site::new("poor", 1, 1);
         poor.keys = "[plane.sites.rotation]\nreuse_interval = \"1h\"".to_owned();
@@ -259,4 +264,25 @@ fn an_exhausted_site_does_not_hold_up_the_others() {
     let (alone, beside) = (run(false), run(true));
     println!("nine sites alone {alone:?}, beside an exhausted one {beside:?}");
     assert!(beside < alone * 2, "{alone:?} alone, {beside:?} beside an exhausted site");
+}
+
+#[test]
+fn two_sites_on_one_host_do_not_wait_for_each_other() {
+    let folder = Folder::new();
+    let (rich, poor) = (site(120, Duration::from_millis(5)), site(120, Duration::from_millis(5)));
+    let mut exhausted = Site::new("poor", 1, 1);
+    exhausted.keys = "[plane.sites.rotation]\nreuse_interval = \"1h\"".to_owned();
+    let plane = ScriptedPlane::start(&seed(&[Site::new("rich", 8, 2), exhausted], "")).unwrap();
+    let more = "LEASE_UNMATCHED = \"anonymous\"\nCLOSESPIDER_PAGECOUNT = 121";
+    folder.write("dragline.toml", &settings(&plane, &[(&rich, "rich"), (&poor, "poor")], more));
+    let urls = [poor.url("/"), rich.url("/")];
+    // The start is on a host of its own.
+    let start = Server::start_at("127.0.1.1", move |_| {
+        Answer::html(urls.iter().map(|url| format!("<a href=\"{url}\">x</a>")).collect::<String>())
+    });
+    let began = Instant::now();
+    crawl(&folder, &start).with_code(0);
+    assert!(poor.asked().len() <= 1, "{}", poor.asked().len());
+    assert!(rich.asked().len() > 110, "{}", rich.asked().len());
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

@@ -67,7 +67,12 @@ impl Answer {
 impl Server {
     /// Serves until the test ends. Nobody disallows anything: `/robots.txt` is a 404 unless `answer` knows it.
     pub(crate) fn start(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1", answer)
+    }
+
+    /// The same at another address of this machine, 127.0.0.2 for one: another host.
+    pub(crate) fn start_at(host: &str, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let (seen, answer) = (Arc::clone(&asked), Arc::new(answer));
