@@ -44,13 +44,19 @@ fn main() {
         times[times.len() / 2]
     });
     if is_measuring {
-        println!("a crawl with the plane inside {:>10.2} s, over a wire of {WIRE:?} {:>10.2} s", inside.as_secs_f64(), wire.as_secs_f64());
+        println!(
+            "a crawl with the plane inside {:>10.2} s, over a wire of {WIRE:?} {:>10.2} s",
+            inside.as_secs_f64(),
+            wire.as_secs_f64()
+        );
         println!("throughput over the wire      {:>10.3} of that inside", inside.as_secs_f64() / wire.as_secs_f64());
     }
 }
 
 fn identities() -> String {
-    let mut text = String::from("[[tokens]]\nname = \"node\"\ntoken = \"spn_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG\"\nscopes = [\"lease:acquire\", \"report:write\", \"config:read\"]\n\n[[sites]]\nname = \"shop\"\nclients = [\"web\"]\ncooldown_429 = \"1s\"\nrotation = { max_concurrent_leases = 4 }\n\n");
+    let mut text = String::from(
+        "[[tokens]]\nname = \"node\"\ntoken = \"spn_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG\"\nscopes = [\"lease:acquire\", \"report:write\", \"config:read\"]\n\n[[sites]]\nname = \"shop\"\nclients = [\"web\"]\ncooldown_429 = \"1s\"\nrotation = { max_concurrent_leases = 4 }\n\n",
+    );
     for n in 0..64 {
         write!(text, "[[sites.identities]]\nname = \"reader-{n}\"\ncookies = {{ session = \"s-{n}\" }}\n\n").unwrap();
     }

@@ -77,4 +77,3 @@ impl LeaseView {
         self.expires_at
     }
 }
-

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::hub::Tally;
-use crate::api::signal::ConfigChanged;
 use super::lease_books::LeaseBooks;
 use crate::actor::Died;
+use crate::api::signal::ConfigChanged;
 use crate::settings::Settings;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
 

@@ -90,7 +90,11 @@ mod tests {
         assert_eq!(hosts.refused(&slot, &ask("one"), wait, now), None);
         hosts.asks(&slot, &ask("other"));
         assert_eq!(hosts.refused(&slot, &ask("one"), wait, now), Some(LONGEST));
-        assert_eq!(hosts.refused(&SlotKey("x.example".into()), &ask("other"), wait, now), None, "other hosts have nothing to do with it");
+        assert_eq!(
+            hosts.refused(&SlotKey("x.example".into()), &ask("other"), wait, now),
+            None,
+            "other hosts have nothing to do with it"
+        );
     }
 
     #[test]

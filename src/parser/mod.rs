@@ -101,8 +101,7 @@ impl Parser {
             Order::Failed { tag, job, fault, reply, attempt } => {
                 let marks = Rc::new(RefCell::new(Marks::default()));
                 let Attempt { latency, lease, .. } = attempt.unwrap_or_default();
-                let response = reply
-                    .map(|reply| Response::new(job.clone(), reply, latency, marks.clone()).under(lease.clone()));
+                let response = reply.map(|reply| Response::new(job.clone(), reply, latency, marks.clone()).under(lease.clone()));
                 let failure = Failure::new(job.clone(), fault, response.clone(), lease, marks.clone());
                 self.run(tag, Some(job.clone()), Origin::Page, marks, response, slot, cx, move |out| {
                     Box::pin(async move {

@@ -401,7 +401,11 @@ impl Credential {
     /// Whether the credential adds nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.cookies.is_empty() && self.query.is_empty() && self.json.is_null() && self.values.is_empty()
+        self.headers.is_empty()
+            && self.cookies.is_empty()
+            && self.query.is_empty()
+            && self.json.is_null()
+            && self.values.is_empty()
     }
 
     /// The credential's cookies as one `Cookie` header value, `None` without any.

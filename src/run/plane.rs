@@ -11,9 +11,9 @@ use crate::actor::Controls;
 use crate::broker::message::Control;
 use crate::broker::rules::Rules;
 use crate::broker::runtime::{runtime_keys, watch_runtime};
-use crate::plane::{ConfigFeed, ControlPlane};
 use crate::plane::embedded::Embedded;
 use crate::plane::remote::{Remote, RemoteOptions};
+use crate::plane::{ConfigFeed, ControlPlane};
 use crate::settings::{Settings, UnmatchedLease};
 use crate::spinneret::{Client, ConfigKey, RetryPolicy, Timeouts};
 
@@ -94,7 +94,9 @@ pub(crate) async fn follow(
 pub(crate) async fn watch_switches(plane: Arc<dyn ControlPlane>, broker: Controls<Control>) {
     match plane.follow(runtime_keys().to_vec()).await {
         Ok(feed) => watch_runtime(feed, broker).await,
-        Err(error) => tracing::info!("paused sites and open breakers are not known beforehand, as _runtime cannot be read: {error}"),
+        Err(error) => {
+            tracing::info!("paused sites and open breakers are not known beforehand, as _runtime cannot be read: {error}")
+        }
     }
 }
 

@@ -225,7 +225,9 @@ mod tests {
         ] {
             assert_eq!(read(given).unwrap(), meant, "{given}");
         }
-        for bad in ["", ".shop.example", "*.shop.example", "shop.example:", "shop.example:x", "shop.example:99999", "http://a", "a/b"] {
+        for bad in
+            ["", ".shop.example", "*.shop.example", "shop.example:", "shop.example:x", "shop.example:99999", "http://a", "a/b"]
+        {
             assert!(read(bad).is_err(), "{bad}");
         }
     }

@@ -163,7 +163,9 @@ impl Error {
             Phase::Unsent => true,
             Phase::Ambiguous => false,
             // A refusal at the proxy or a certificate comes before the request, an answer of no use after it.
-            Phase::Permanent => matches!(fault.kind, ErrorKind::Tls | ErrorKind::ProxyAuth | ErrorKind::ConnRefused | ErrorKind::Dns),
+            Phase::Permanent => {
+                matches!(fault.kind, ErrorKind::Tls | ErrorKind::ProxyAuth | ErrorKind::ConnRefused | ErrorKind::Dns)
+            }
         };
         details.source = fault.source;
         Self::Transport(Box::new(details))

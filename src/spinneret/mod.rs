@@ -35,12 +35,12 @@ pub(crate) use lease::Expiry;
 pub use lease::{Lease, NewLease};
 pub(crate) use merge::parse_cookies;
 pub use merge::{Explicit, Parts, parts};
-pub(crate) use messages::{ReleaseRequest, ReportRequest};
 pub use messages::{
     AcquireBatchRequest, AcquireBatchResponse, AcquireRequest, AcquireResponse, BatchGetConfigRequest, BatchGetConfigResponse,
     ConfigItem, ConfigKey, Credential, GetConfigRequest, GetSecretRequest, Hints, LeaseInfo, ProxyAssignment, RejectedReport,
     ReleaseResponse, RenewResponse, Report, ReportResponse, Secret, WatchConfigRequest, WatchItem,
 };
+pub(crate) use messages::{ReleaseRequest, ReportRequest};
 pub(crate) use procedure::{Procedure, Rpc};
 pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 /// The version of reqwest whose requests and responses the methods here speak of.

@@ -11,9 +11,9 @@ mod webhook_wire;
 
 pub(crate) use kept::Watched;
 pub use kept::on_kept;
+pub use plane::ScriptedPlane;
 pub use proxy::{Passed, ProxyFault, ProxyKind, ScriptedProxy, Way};
 #[cfg(test)]
 pub(crate) use transport::Free;
-pub use plane::ScriptedPlane;
 pub use transport::{Answer, ScriptedTransport};
 pub use webhook::{Received, Records, ScriptedWebhook, Step};

@@ -26,7 +26,8 @@ fn shop(pages: usize) -> Server {
             [""] => Answer::html((0..pages.div_ceil(50)).map(|n| format!("<a href=\"/s/{n}\">{n}</a>")).collect::<String>()),
             ["s", shelf] => {
                 let first = shelf.parse::<usize>().unwrap() * 50;
-                let link = |n| if n % 5 == 0 { format!("<a href=\"/m/{n}\">{n}</a>") } else { format!("<a href=\"/p/{n}\">{n}</a>") };
+                let link =
+                    |n| if n % 5 == 0 { format!("<a href=\"/m/{n}\">{n}</a>") } else { format!("<a href=\"/p/{n}\">{n}</a>") };
                 Answer::html((first..(first + 50).min(pages)).map(link).collect::<String>())
             }
             // The answer repeats the query: what a lease put there must not become a part of the crawl's own URLs.
@@ -86,8 +87,9 @@ fn every_request_is_made_under_one_lease_and_reported_once() {
     let server = shop(pages());
     let proxies = Proxies::start();
     let mut site = Site::new("shop", IDENTITIES, 4);
-    let list: String =
-        (0..10).map(|n| format!("[[plane.proxies]]\nname = \"p{n}\"\nurl = \"{}\"\nmax_concurrency = 1000\n", proxies.url(n))).collect();
+    let list: String = (0..10)
+        .map(|n| format!("[[plane.proxies]]\nname = \"p{n}\"\nurl = \"{}\"\nmax_concurrency = 1000\n", proxies.url(n)))
+        .collect();
     // Each identity has a proxy of its own, so that a request tells which one it should have come through.
     site.identity.push_str("\nproxy = \"p{p}\"");
     let mut text = file(&[site], &list);
@@ -119,7 +121,11 @@ fn every_request_is_made_under_one_lease_and_reported_once() {
     let ledger = plane.ledger("shop");
     let count = |name: &str| ledger[name].as_u64().unwrap();
     assert_eq!((count("acquired"), count("open"), count("expired")), (count("released"), 0, 0), "{ledger}");
-    assert_eq!((count("reports_accepted"), count("reports_duplicated"), count("reports_rejected")), (asked.len() as u64, 0, 0), "{ledger}");
+    assert_eq!(
+        (count("reports_accepted"), count("reports_duplicated"), count("reports_rejected")),
+        (asked.len() as u64, 0, 0),
+        "{ledger}"
+    );
     // A hop stays on its lease, a retry takes a new one.
     assert_eq!(count("acquired"), (asked.len() - pages() / 5) as u64, "{ledger}");
 
@@ -199,7 +205,11 @@ fn a_site_the_plane_does_not_know_is_named_with_its_rule() {
 fn a_plane_that_is_not_there_is_waited_for_and_then_given_up() {
     let folder = Folder::new();
     let server = shop(50);
-    let text = settings("http://127.0.0.1:9", &[("127.0.0.1", "shop")], "SPINNERET_UNAVAILABLE_TIMEOUT = 2\nSPINNERET_CONNECT_TIMEOUT = 0.2");
+    let text = settings(
+        "http://127.0.0.1:9",
+        &[("127.0.0.1", "shop")],
+        "SPINNERET_UNAVAILABLE_TIMEOUT = 2\nSPINNERET_CONNECT_TIMEOUT = 0.2",
+    );
     folder.write("dragline.toml", &text);
     let ended = folder.run(&["crawl", "bench", "-a", &format!("url={}", server.url("/"))]);
     assert_eq!(ended.code, Some(3), "{ended}");

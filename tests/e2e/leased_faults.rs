@@ -107,7 +107,8 @@ fn an_overloaded_plane_is_asked_again() {
 #[test]
 fn a_paused_site_rests_while_the_other_goes_on() {
     let folder = Folder::new();
-    let (one, other) = (site_at("127.0.1.1", 9_000, Duration::from_millis(30)), site_at("127.0.1.2", 9_000, Duration::from_millis(30)));
+    let (one, other) =
+        (site_at("127.0.1.1", 9_000, Duration::from_millis(30)), site_at("127.0.1.2", 9_000, Duration::from_millis(30)));
     let plane = ScriptedPlane::start(&seed(&[Site::new("one", 8, 1), Site::new("other", 8, 1)], "")).unwrap();
     let start = Server::start({
         let (one, other) = (one.url("/"), other.url("/"));
@@ -145,11 +146,14 @@ fn a_breaker_is_opened_by_markers_and_closed_by_probes() {
     let shown = Arc::clone(&has_captcha);
     let server = Server::start(move |asked| match asked.path() {
         "/" => Answer::html((0..9_000).map(|n| format!("<a href=\"/{n}\">{n}</a>")).collect::<String>()),
-        _ if shown.load(Ordering::SeqCst) => Answer::html("<form id=\"captcha\">Who are you?</form>").after(Duration::from_millis(10)),
+        _ if shown.load(Ordering::SeqCst) => {
+            Answer::html("<form id=\"captcha\">Who are you?</form>").after(Duration::from_millis(10))
+        }
         path => Answer::html(format!("<title>{path}</title>")).after(Duration::from_millis(10)),
     });
     let keys = "[plane.sites.breaker]\nwindow = \"12s\"\nmin_requests = 10\nopen_duration = \"2s\"\n\
-                trip = { risk_ratio_gte = 0.4, distinct_captcha_identities_gte = 2, success_ratio_lte = 0.2 }\n";
+                trip = { risk_ratio_gte = 0.4, distinct_captcha_identities_gte = 2, success_ratio_lte = 0.2 }\n\
+                [plane.sites.action]\nmode = \"shadow\"\n";
     let plane = ScriptedPlane::start(&seed(&[Site::new("shop", 16, 1).with(keys)], "")).unwrap();
     let more = "CONCURRENT_REQUESTS_PER_DOMAIN = 4\nMARKERS = [{ marker = \"captcha_page\", css = \"#captcha\" }]";
     folder.write("dragline.toml", &settings(&plane, &[(&server, "shop")], more));
@@ -189,7 +193,10 @@ fn proxies_that_fail_cost_their_attempts_alone() {
         .iter()
         .enumerate()
         .map(|(n, proxy)| {
-            format!("[[plane.proxies]]\nname = \"p{n}\"\nurl = \"{}\"\nmax_concurrency = 50\n", proxy.url_as("canary-user", "canary-word"))
+            format!(
+                "[[plane.proxies]]\nname = \"p{n}\"\nurl = \"{}\"\nmax_concurrency = 50\n",
+                proxy.url_as("canary-user", "canary-word")
+            )
         })
         .collect();
     for proxy in &proxies {
@@ -244,8 +251,9 @@ fn an_exhausted_site_does_not_hold_up_the_others() {
         let names: Vec<String> = (0..9).map(|n| format!("site-{n}")).chain(["poor".to_owned()]).collect();
         let rules: Vec<(&Server, &str)> = servers.iter().zip(names.iter().map(String::as_str)).collect();
         let urls: Vec<String> = servers.iter().take(if with_exhausted { 10 } else { 9 }).map(|server| server.url("/")).collect();
-        let start =
-            Server::start(move |_| Answer::html(urls.iter().rev().map(|url| format!("<a href=\"{url}\">x</a>")).collect::<String>()));
+        let start = Server::start(move |_| {
+            Answer::html(urls.iter().rev().map(|url| format!("<a href=\"{url}\">x</a>")).collect::<String>())
+        });
         let more = format!(
             "CONCURRENT_REQUESTS = 36\nCONCURRENT_REQUESTS_PER_DOMAIN = 4\nLEASE_UNMATCHED = \"anonymous\"\nCLOSESPIDER_PAGECOUNT = {}",
             9 * pages + 9

@@ -60,7 +60,7 @@ pub(crate) fn file(sites: &[Site], more: &str) -> String {
 
 /// `dragline serve`.
 pub(crate) struct Plane {
-    pub(crate) running: Running,
+    _running: Running,
     pub(crate) address: String,
 }
 
@@ -73,8 +73,9 @@ impl Plane {
         folder.write_secret("serve.toml", text);
         let running = folder.start(&["serve", "--listen", listen, "--keys", "serve.toml"]);
         let line = running.first_line();
-        let address = line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("{line}")).trim_end_matches('/').to_owned();
-        Self { running, address }
+        let address =
+            line.strip_prefix("listening on http://").unwrap_or_else(|| panic!("{line}")).trim_end_matches('/').to_owned();
+        Self { _running: running, address }
     }
 
     pub(crate) fn url(&self) -> String {

@@ -31,7 +31,8 @@ fn a_published_item_changes_a_running_crawl_within_a_second() {
     let (folder, place) = (Folder::new(), Folder::new());
     let server = endless();
     let plane = Plane::start(&place, &file(&[Site::new("shop", 8, 4)], &config("{\"DOWNLOAD_DELAY\": 0.5}")));
-    let more = "CONFIG_WATCH = [\"crawl/limits\"]\nRANDOMIZE_DOWNLOAD_DELAY = false\nROBOTSTXT_OBEY = false\nCONCURRENT_REQUESTS = 4";
+    let more =
+        "CONFIG_WATCH = [\"crawl/limits\"]\nRANDOMIZE_DOWNLOAD_DELAY = false\nROBOTSTXT_OBEY = false\nCONCURRENT_REQUESTS = 4";
     folder.write("dragline.toml", &settings(&plane.url(), &[("127.0.0.1", "shop")], more));
     let running = folder.start(&["crawl", "bench", "-a", &format!("url={}", server.url("/"))]);
     running.until("some pages", || server.asked().len() > 3);
@@ -61,8 +62,7 @@ fn the_command_line_wins_over_what_is_published() {
     let plane = Plane::start(&place, &file(&[Site::new("shop", 8, 4)], &config("{\"DOWNLOAD_DELAY\": 0.001}")));
     let more = "CONFIG_WATCH = [\"crawl/limits\"]\nRANDOMIZE_DOWNLOAD_DELAY = false\nROBOTSTXT_OBEY = false";
     folder.write("dragline.toml", &settings(&plane.url(), &[("127.0.0.1", "shop")], more));
-    let running =
-        folder.start(&["crawl", "bench", "-s", "DOWNLOAD_DELAY=0.5", "-a", &format!("url={}", server.url("/"))]);
+    let running = folder.start(&["crawl", "bench", "-s", "DOWNLOAD_DELAY=0.5", "-a", &format!("url={}", server.url("/"))]);
     running.until("some pages", || server.asked().len() > 2);
     assert!(rate(&server, Duration::from_secs(2)) <= 6);
     running.says("DOWNLOAD_DELAY");

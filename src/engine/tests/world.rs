@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use crate::api::args::Arguments;
 use crate::api::context::Context;
 use crate::api::failure::{FailureKind, Fault};
-use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Control as BrokerControl, Leased, Order as BrokerOrder, Refused, RenewFailed};
 use crate::collector::message::{
@@ -28,14 +27,15 @@ use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended, Fact, StopReason};
 use crate::engine::ticket::Tag;
 use crate::engine::window::Bytes as Window;
-use crate::parser::message::{CallbackFault, Effects, Marks, Order as ParserOrder, Parsed, Part};
+use crate::parser::message::{CallbackFault, Order as ParserOrder};
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Rejected, Report};
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::{Clock, Frontier, MemoryStore, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
-use crate::web::key::seen_key;
+
+mod callbacks;
 
 /// Small dice: enough randomness for a world, the same for the same seed.
 pub(super) mod rand_core_lite {
@@ -566,109 +566,9 @@ impl World {
         self.hub.fact(Fact::Fetched(Box::new(Fetched { tag, verdict: Verdict::Fail(fault, None), attempt })), self.now);
     }
 
-    fn callback(&mut self, tag: Tag, job: Option<Arc<Job>>, callback: Callback) {
-        let mut parsed = Parsed {
-            tag,
-            effects: Effects::default(),
-            result: Ok(()),
-            marks: Marks::default(),
-            discarded: 0,
-            unknown_step: false,
-        };
-        if self.abandoned {
-            parsed.result = Err(CallbackFault::Cancelled);
-            self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
-            return;
-        }
-        if let Callback::Committing(mut done) = callback {
-            match done.try_recv() {
-                Err(oneshot::error::TryRecvError::Empty) => {
-                    self.pending.push(Pending::Parse(tag, job, Callback::Committing(done)));
-                    // A suspended callback lets time pass.
-                    if self.pending.len() == 1 {
-                        self.pass_time();
-                    }
-                    return;
-                }
-                Ok(Ok(())) => {}
-                Ok(Err(why)) => {
-                    parsed.result = Err(CallbackFault::Error(why));
-                    self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
-                    return;
-                }
-                Err(oneshot::error::TryRecvError::Closed) => {
-                    parsed.result = Err(CallbackFault::Cancelled);
-                    self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
-                    return;
-                }
-            }
-        }
-        if job.is_none() {
-            if let Some(n) = self.start.pop_front() {
-                let effects = Effects { jobs: vec![page(None, n, n)], ..Effects::default() };
-                self.commit(tag, job, effects);
-                return;
-            }
-            self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
-            return;
-        }
-        if self.dice.chance(self.mood.parts) {
-            let effects = self.effects(job.as_deref(), 1000);
-            self.commit(tag, job, effects);
-            return;
-        }
-        if self.dice.chance(self.mood.callback_fails) {
-            parsed.result = Err(CallbackFault::Error("no".into()));
-            parsed.discarded = 2;
-        } else if self.dice.chance(2) {
-            parsed.unknown_step = true;
-        } else {
-            parsed.effects = self.effects(job.as_deref(), 0);
-        }
-        self.hub.fact(Fact::Parsed(Box::new(parsed)), self.now);
-    }
-
-    fn commit(&mut self, tag: Tag, job: Option<Arc<Job>>, effects: Effects) {
-        let (done, answer) = oneshot::channel();
-        self.hub.fact(Fact::Part(Part { tag, effects, done }), self.now);
-        self.pending.push(Pending::Parse(tag, job, Callback::Committing(answer)));
-    }
-
-    fn effects(&mut self, parent: Option<&Job>, from: u64) -> Effects {
-        let mut effects = Effects::default();
-        for index in 0..self.dice.below(4) as u64 {
-            if self.made < self.mood.pages {
-                self.made += 1;
-                let target = self.dice.below(usize::try_from(self.mood.pages).unwrap()) as u64;
-                let mut job = page(parent.map(|p| p.id), from + index + self.made * 10_000, target);
-                if self.dice.chance(self.mood.keep) {
-                    job.request.keep_lease();
-                    self.keeping += 1;
-                }
-                effects.jobs.push(job);
-            }
-        }
-        for _ in 0..self.dice.below(3) {
-            effects.items.push("{\"a\": 1}".into());
-        }
-        effects.scraped = effects.items.len() as u64;
-        effects
-    }
-
     pub(super) fn stop(&mut self) {
         self.control(Control::Stop(StopReason::Signal));
     }
-}
-
-fn page(parent: Option<RequestId>, index: u64, target: u64) -> Job {
-    let host = match target % 12 {
-        11 => "c.test",
-        0 | 3 | 6 | 9 => "b.test",
-        _ => "a.test",
-    };
-    let request = Request::get(&format!("http://{host}/p/{target}"), &()).unwrap();
-    let key = seen_key(request.method(), request.url(), &[]);
-    Job::page(RequestId::child(parent, index), key, request)
 }
 
 fn reply(status: u16) -> Reply {

@@ -80,13 +80,13 @@ struct RollBack {
 impl Deed {
     /// The one at this path below `/plane/`.
     pub(super) fn of(path: &str) -> Option<Self> {
-        match path {
-            "pause" => Some(Self::Pause),
-            "resume" => Some(Self::Resume),
-            "breaker/open" => Some(Self::OpenBreaker),
-            "breaker/close" => Some(Self::CloseBreaker),
-            "config/publish" => Some(Self::Publish),
-            "config/roll_back" => Some(Self::RollBack),
+        match path.split_once('/').filter(|(_, rest)| !rest.is_empty()).unwrap_or((path, "")) {
+            ("pause", "") => Some(Self::Pause),
+            ("resume", "") => Some(Self::Resume),
+            ("breaker", "open") => Some(Self::OpenBreaker),
+            ("breaker", "close") => Some(Self::CloseBreaker),
+            ("config", "publish") => Some(Self::Publish),
+            ("config", "roll_back") => Some(Self::RollBack),
             _ => None,
         }
     }

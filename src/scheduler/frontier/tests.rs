@@ -172,8 +172,7 @@ fn the_answer_to_a_taken_offer_brings_offsite_requests_back_where_they_are_asked
 
 #[test]
 fn the_answer_to_an_offer_names_what_was_dropped_and_keeps_a_lease() {
-    let limits =
-        SchedulerConfig { allowed_domains: vec!["a.test".into()], depth_limit: 1, url_length_limit: 40, ..config() };
+    let limits = SchedulerConfig { allowed_domains: vec!["a.test".into()], depth_limit: 1, url_length_limit: 40, ..config() };
     let jobs = |keeps: bool| -> Vec<Job> {
         let long = format!("http://a.test/{}", "x".repeat(40));
         let urls = ["http://a.test/0", "http://b.test/1", "http://a.test/0", "http://a.test/deep", &long];

@@ -62,7 +62,7 @@ async fn the_runtime_items_tell_of_pauses_and_breakers_and_of_what_time_does_to_
     let breakers = ConfigKey::new("_runtime", "breakers");
     let feed = plane.follow_now(vec![breakers.clone(), ConfigKey::new("_runtime", "site_switches")]).unwrap();
     plane.operate(Operation::Pause { site: "shop", reason: "moving" }).unwrap();
-    let mut told = vec![feed.changed().await.unwrap().item, feed.changed().await.unwrap().item];
+    let mut told = [feed.changed().await.unwrap().item, feed.changed().await.unwrap().item];
     told.sort_by(|one, other| one.key.cmp(&other.key));
     assert!(told[1].key == "site_switches" && told[1].content.contains("moving"), "{}", told[1].content);
     plane.operate(Operation::Resume { site: "shop" }).unwrap();

@@ -53,17 +53,6 @@ impl Proxy {
             state: ProxyState::Active,
         }
     }
-
-    /// The contract's word.
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> &'static str {
-        match self.state {
-            ProxyState::Active => "active",
-            ProxyState::Banned(_) => "banned",
-            ProxyState::Quarantined(_) => "quarantined",
-            ProxyState::Disabled => "disabled",
-        }
-    }
 }
 
 impl fmt::Debug for Proxy {

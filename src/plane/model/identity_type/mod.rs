@@ -96,10 +96,4 @@ impl IdentityType {
     pub(crate) fn delivers_secrets(&self) -> bool {
         self.deliver.paths().any(|path| self.fields.get(path.field()).is_some_and(|field| field.kind == FieldKind::SecretRef))
     }
-
-    /// The index of the field with this name.
-    #[cfg(test)]
-    pub(crate) fn field(&self, name: &str) -> Option<usize> {
-        self.fields.iter().position(|field| &*field.name == name)
-    }
 }
