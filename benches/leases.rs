@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use dragline::demo::{Site, SiteOptions};
+use dragline::demo::{Delays, Site, SiteOptions};
 use dragline::testkit::ScriptedPlane;
 
 /// The way to the plane and back.
@@ -20,7 +20,10 @@ fn main() {
     let is_measuring = std::env::args().any(|argument| argument == "--bench");
     let (products, rounds) = if is_measuring { (4_000, ROUNDS) } else { (60, 1) };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let site = runtime.block_on(Site::start(SiteOptions { products, ..SiteOptions::default() })).unwrap();
+    // Pages of 20 ms, none slower: what is compared is the way of leases, not the site's moods.
+    let every = Duration::from_millis(20);
+    let delays = Delays { every, slow_from: Duration::ZERO, slow_to: Duration::ZERO };
+    let site = runtime.block_on(Site::start(SiteOptions { products, delays, ..SiteOptions::default() })).unwrap();
     let identities = identities();
     let plane = ScriptedPlane::start(&identities).unwrap();
     plane.set_delay(WIRE / 2);
