@@ -49,6 +49,34 @@ fn b165_b166_a_storm_opens_then_probes_close_it() {
 }
 
 #[test]
+fn b165_a_probe_is_one_lease_of_the_healthiest_and_knows_no_session() {
+    let rotation = json!({"rotation": {"max_concurrent_leases": 10000, "sticky": {"enabled": true, "ttl": "10m"}}});
+    let calm = json!({"rules": [], "health": {"endpoint_low_score": 0, "quarantine_score": 0}});
+    let mut world = Setup::new().active(20).rotation(rotation).action(calm).open();
+    let key = |key: &str| crate::spinneret::AcquireRequest::new("shop", "web").endpoint_group("search").session_key(key);
+    let kept = world.request(&key("k")).unwrap().lease;
+    let best = loop {
+        let lease = world.acquire("search").lease;
+        if lease.identity_id != kept.identity_id {
+            break lease;
+        }
+    };
+    world.report(&best.lease_id, 200);
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let batch = world.batch("search", 5).unwrap();
+    assert_eq!((batch.leases.len(), batch.requested), (1, 5));
+    for lease in [batch.leases[0].lease.clone(), world.request(&key("k")).unwrap().lease, world.request(&key("l")).unwrap().lease]
+    {
+        assert_eq!((lease.identity_id.as_str(), lease.probe, lease.sticky), (best.identity_id.as_str(), true, false));
+    }
+    world.plane.close_breaker("shop", "web", "search", "", world.now).unwrap();
+    let again = world.request(&key("k")).unwrap().lease;
+    assert_eq!((again.identity_id.as_str(), again.sticky), (kept.identity_id.as_str(), true));
+    assert!(!world.request(&key("l")).unwrap().lease.sticky, "what a probe leased was not remembered");
+}
+
+#[test]
 fn b166_b197_failed_probes_open_it_again_for_twice_as_long() {
     let mut world = quiet().open();
     storm(&mut world, 50);

@@ -216,6 +216,36 @@ fn b141_a_session_keeps_its_identity_beyond_the_reuse_interval() {
 }
 
 #[test]
+fn b141_a_batch_neither_reads_nor_writes_a_session() {
+    let rotation = json!({"rotation": {"sticky": {"enabled": true, "ttl": "10m"}, "strategy": "round_robin"}});
+    let mut world = Setup::new().active(3).rotation(rotation).open();
+    let request = AcquireRequest::new("shop", "web").endpoint_group("search").session_key("k");
+    let first = world.request(&request).unwrap().lease;
+    world.release(&first.lease_id).unwrap();
+    let batch = crate::spinneret::AcquireBatchRequest::new(request.clone(), 2);
+    let batch = world.plane.acquire_batch(&world.token, &batch, world.now).unwrap();
+    let ids: Vec<_> = batch.leases.iter().map(|lease| (lease.lease.identity_id.as_str(), lease.lease.sticky)).collect();
+    assert_eq!((first.identity_id.as_str(), &ids[..]), ("i0", &[("i1", false), ("i2", false)][..]));
+    let again = world.request(&request).unwrap().lease;
+    assert_eq!((again.identity_id.as_str(), again.sticky), ("i0", true));
+}
+
+#[test]
+fn b135_a_batch_looks_at_as_many_as_it_asks_for_however_small_the_sample() {
+    let mut world = Setup::new().active(10).rotation(json!({"rotation": {"candidate_sample": 1}})).open();
+    assert_eq!(world.batch("search", 8).unwrap().leases.len(), 8);
+}
+
+#[test]
+fn b136_a_lease_that_ends_frees_its_place_in_all_groups() {
+    let mut world = Setup::new().active(1).rotation(json!({"rotation": {"max_concurrent_leases": 2}})).open();
+    let search = world.acquire("search").lease.lease_id;
+    world.acquire("item");
+    world.release(&search).unwrap();
+    world.acquire("item");
+}
+
+#[test]
 fn b144_hints_follow_the_earliest_identity() {
     let mut world = Setup::new().open();
     assert_eq!(world.refused("search"), (Reason::NoIdentityAvailable, 60_000));
