@@ -213,3 +213,60 @@ fn the_plane_says_when_it_has_something_to_do() {
     world.acquire("search");
     assert_eq!(world.plane.next_due(), Some(world.now + 120 * SECOND), "the lease");
 }
+
+#[test]
+fn b167_a_probe_is_heard_even_when_its_breaker_has_opened_again() {
+    let mut world = Setup::new().active(1).open();
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let probe = world.acquire("search").lease;
+    assert!(probe.probe);
+    world.plane.open_breaker("shop", "web", "search", None, "", world.now).unwrap();
+    world.report(&probe.lease_id, 429);
+    assert!(world.cooldown(0, "search") > 0);
+}
+
+#[test]
+fn b163_a_late_report_counts_for_the_breaker_but_is_no_probe_any_more() {
+    let mut world = Setup::new().active(1).open();
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let probe = world.acquire("search").lease.lease_id;
+    world.report(&probe, 200);
+    world.release(&probe).unwrap();
+    let seen = |world: &World| {
+        let group = world.plane.sites[0].groups.iter().find(|group| *group.name == *"search").unwrap();
+        (group.breaker.probes().samples, group.breaker.sums(world.now, &group.rules.breaker).total)
+    };
+    assert_eq!(seen(&world), (1, 1));
+    world.now += 11 * MINUTE;
+    world.report(&probe, 200);
+    assert_eq!(seen(&world), (1, 1), "the one of eleven minutes ago has left the window, this one is in it");
+}
+
+#[test]
+fn b168_a_cooldown_that_another_group_made_longer_is_not_taken_back() {
+    let policy = json!({"min_requests": 2, "revert_recent_cooldowns": "all"});
+    let rotation = json!({"rotation": {"max_concurrent_leases": 9}});
+    let mut world = Setup::new().active(1).rotation(rotation).breaker(policy).open();
+    let [search, item] = ["search", "item"].map(|group| world.acquire(group).lease.lease_id);
+    world.mark(&search, "captcha_page");
+    world.mark(&item, "captcha_page");
+    let longer = world.site_cooldown(0);
+    assert!(longer >= 48 * MINUTE);
+    world.now += SECOND;
+    world.report(&search, 429);
+    assert_eq!(world.refused("search").0, Reason::CircuitOpen);
+    assert_eq!((world.cooldown(0, "search"), world.site_cooldown(0)), (0, longer - SECOND));
+    assert_eq!(world.plane.sites[0].identities[0].streak.failures(), 3);
+
+    // What only this group did is.
+    let policy = json!({"min_requests": 2, "revert_recent_cooldowns": "all"});
+    let mut world = Setup::new().active(1).breaker(policy).open();
+    let search = world.acquire("search").lease.lease_id;
+    world.mark(&search, "captcha_page");
+    world.now += SECOND;
+    world.mark(&search, "captcha_page");
+    assert_eq!(world.refused("search").0, Reason::CircuitOpen);
+    assert_eq!((world.site_cooldown(0), world.plane.sites[0].identities[0].streak.failures()), (0, 0));
+}

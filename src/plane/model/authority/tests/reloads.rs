@@ -129,6 +129,7 @@ fn identities_the_file_did_not_change_keep_all_they_have() {
 fn another_credential_is_another_beginning_but_no_pardon() {
     let mut world = Setup::new().active(2).open();
     for lease in world.batch("search", 2).unwrap().leases {
+        world.report(&lease.lease.lease_id, 403);
         world.report(&lease.lease.lease_id, 401);
         world.release(&lease.lease.lease_id).unwrap();
     }
@@ -140,6 +141,13 @@ fn another_credential_is_another_beginning_but_no_pardon() {
     }
     assert_eq!(world.plane.reload(changed.0, world.now).unwrap().identities_changed, 2);
     assert_eq!((world.state("i0").as_str(), world.state("i1").as_str()), ("active", "banned"));
+    let site = &world.plane.sites[0];
+    let search = site.groups.iter().find(|group| *group.name == *"search").unwrap();
+    for (key, identity) in (0..).zip(&site.identities) {
+        let here = search.states.get(key).unwrap();
+        assert_eq!((identity.score.samples(), identity.streak.failures()), (0, 0));
+        assert_eq!((here.score.samples(), here.streak.failures()), (0, 0));
+    }
     let lease = world.acquire("search");
     assert_eq!((lease.lease.identity_id.as_str(), &*lease.credential.headers["x-id"]), ("i0", "new"));
 }
