@@ -1,12 +1,14 @@
 //! The one plane behind one lock, and the watches that wait for it.
 //!
-//! What is held is short: no call waits inside. The time of the plane never goes back, whatever the clock does.
+//! What is held is short: no call waits inside. The time of the plane never goes back, whatever the clock does, nor does it
+//! stand still when somebody sets the system's clock back.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::plane::model::config_center::{ConfigItem, Look, WaiterId, WatchedItem};
 use crate::plane::model::refusal::Refusal;
@@ -25,9 +27,32 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// The system's.
+    /// The system's. Set back, it goes on from where it was: leases and cool-downs that began before still end.
     fn default() -> Self {
-        Self::new(|| Ms::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0))
+        let wall = || Ms::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or(0);
+        let steady = Mutex::new(Steady { wall: wall(), at: Instant::now() });
+        Self::new(move || steady.lock().unwrap_or_else(PoisonError::into_inner).follow(wall(), Instant::now()))
+    }
+}
+
+/// The latest moment of the wall clock, and when that was.
+#[derive(Debug, Clone, Copy)]
+struct Steady {
+    wall: Ms,
+    at: Instant,
+}
+
+impl Steady {
+    /// The time when the wall clock says `wall`: the wall clock's, unless that is behind what it said before and what has
+    /// passed since.
+    fn follow(&mut self, wall: Ms, now: Instant) -> Ms {
+        let passed = Ms::try_from(now.saturating_duration_since(self.at).as_millis()).unwrap_or(Ms::MAX);
+        let steady = self.wall.saturating_add(passed);
+        if wall < steady {
+            return steady;
+        }
+        *self = Self { wall, at: now };
+        wall
     }
 }
 
@@ -134,5 +159,26 @@ impl Drop for Watch<'_> {
 impl fmt::Debug for Desk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Desk").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_goes_on_from_where_it_was() {
+        let begin = Instant::now();
+        let mut steady = Steady { wall: 1_000_000, at: begin };
+        let at = |seconds| begin + Duration::from_secs(seconds);
+        assert_eq!(steady.follow(1_010_000, at(10)), 1_010_000);
+        // An hour ahead, and then back to what it should be: nobody waits an hour for the next second.
+        assert_eq!(steady.follow(4_620_000, at(20)), 4_620_000);
+        assert_eq!(steady.follow(1_030_000, at(30)), 4_630_000);
+        assert_eq!(steady.follow(1_040_000, at(40)), 4_640_000);
+        assert_eq!(steady.follow(9_000_000, at(50)), 9_000_000);
+        assert_eq!(steady.follow(9_001_000, at(51)), 9_001_000);
     }
 }

@@ -9,7 +9,7 @@ use crate::plane;
 use crate::plane::Rejected;
 use crate::plane::model::Ms;
 use crate::plane::model::refusal::Reason;
-use crate::spinneret::{RejectedReport, Report};
+use crate::spinneret::{ErrorKind, RejectedReport, Report};
 
 /// Bounds of the wire contract, characters: what is longer is cut off, so that the rest of the report counts.
 const URI: usize = 2048;
@@ -19,6 +19,8 @@ const MARKER: usize = 64;
 const HINT: usize = 32;
 /// Markers of one report.
 const MARKERS: usize = 32;
+/// A proxy that wants another user or password.
+const PROXY_AUTH: u16 = 407;
 
 /// The report as the model takes it. How long the target asked to wait has no place there.
 pub(super) fn on_the_wire(report: &plane::Report, timeline: Timeline) -> Report {
@@ -32,7 +34,7 @@ pub(super) fn on_the_wire(report: &plane::Report, timeline: Timeline) -> Report 
         method: cut(report.method.as_str(), METHOD),
         http_status: report.status.map_or(0, |status| i32::from(status.min(999))),
         business_code: report.business_code.as_deref().map(|code| cut(code, CODE)).unwrap_or_default(),
-        error_kind: report.error.map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
+        error_kind: error_kind(report).map(|kind| kind.as_str().to_owned()).unwrap_or_default(),
         markers: report
             .markers
             .iter()
@@ -56,6 +58,14 @@ pub(super) fn rejected(rejected: RejectedReport) -> Rejected {
         id: rejected.report_id.parse().unwrap_or(0),
         is_unknown_lease: rejected.reason == Reason::LeaseUnknown.name(),
         reason: rejected.message,
+    }
+}
+
+/// A 407 is the answer of the proxy, not of the site.
+fn error_kind(report: &plane::Report) -> Option<ErrorKind> {
+    match (report.error, report.status) {
+        (None, Some(PROXY_AUTH)) => Some(ErrorKind::ProxyAuth),
+        (error, _) => error,
     }
 }
 

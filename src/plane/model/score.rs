@@ -5,6 +5,9 @@
 
 use super::{Blame, Ms, Outcome};
 
+/// So short a part of tau that `exp(-x)` and `1 - x` differ by less than a millionth of a point.
+const SHORT: f64 = 1e-4;
+
 /// How scores move; the defaults are the contract's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ScoreNumbers {
@@ -42,7 +45,10 @@ impl Score {
         if elapsed == 0 {
             return kept;
         }
-        base + (kept - base) * (-(elapsed as f64) / numbers.tau.max(1) as f64).exp()
+        let part = elapsed as f64 / numbers.tau.max(1) as f64;
+        // Most scores are asked for moments after they moved: then the first two terms of the series do.
+        let left = if part < SHORT { 1.0 - part } else { (-part).exp() };
+        base + (kept - base) * left
     }
 
     /// Takes in one observation, 0 to 100.

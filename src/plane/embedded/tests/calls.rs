@@ -238,3 +238,13 @@ async fn a_file_that_others_may_read_is_used() {
     let error = Embedded::load(&dir.path().join("gone.toml")).unwrap_err().to_string();
     assert!(error.contains("gone.toml cannot be read"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_407_is_the_proxys_and_leaves_the_identity_alone() {
+    let plane = shop(&["a"], "[[sites.proxies]]\nname = \"out\"\nurl = \"http://u:p@10.0.0.1:3128\"\n");
+    let grant = plane.acquire_now(&ask("shop", "/")).unwrap();
+    let sent = Report { status: Some(407), ..report(1, &grant.lease, true) };
+    assert_eq!(plane.report_now(&[sent]), Taken::default());
+    assert_eq!(plane.acquire_now(&ask("shop", "/")).unwrap_err().why, RefusalKind::NoProxy);
+    assert_eq!(plane.ledger_now().cooled, 1);
+}

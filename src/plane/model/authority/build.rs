@@ -88,6 +88,7 @@ impl Plane {
         if changes.sites() {
             self.raise(Raise::Both);
         }
+        self.raise_moved();
         Ok(changes)
     }
 }

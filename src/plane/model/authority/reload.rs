@@ -15,7 +15,7 @@ use super::rules::GroupRules;
 use super::site::{Client, Group, Membership, Pause, Site};
 use crate::plane::model::Ms;
 use crate::plane::model::action::BanHistory;
-use crate::plane::model::breaker::Breaker;
+use crate::plane::model::breaker::{Breaker, Phase};
 use crate::plane::model::config_center::{Format, ItemName};
 use crate::plane::model::lease::Occupancy;
 use crate::plane::model::proxy_pool::{Binding, ProxyTraits};
@@ -43,6 +43,9 @@ pub(crate) struct Changes {
     pub(crate) items_deleted: u32,
     pub(crate) secrets_changed: u32,
 }
+
+/// The membership of those the file no longer has.
+const NOWHERE: u32 = u32::MAX;
 
 /// Group and key of a config item.
 type ItemKey = (Arc<str>, Arc<str>);
@@ -131,14 +134,13 @@ impl Plane {
         site.load_accounts(&seed.accounts);
         let catalogue = &self.catalogue;
         // A bound proxy is one of the site's own, or else a shared one.
-        let bound = |id: &str| {
-            own.iter().chain(&self.shared).copied().find(|key| catalogue.get(*key).is_some_and(|proxy| *proxy.id == *id))
-        };
+        let by_id: BTreeMap<&str, u32> =
+            self.shared.iter().chain(&own).filter_map(|key| Some((&*catalogue.get(*key)?.id, *key))).collect();
         let mut present = BTreeSet::new();
         for identity in seed.identities {
             present.insert(Arc::clone(&identity.id));
             let region = self.names.symbol(identity.attributes.region.as_deref().unwrap_or_default());
-            let proxy = identity.proxy.as_deref().and_then(bound);
+            let proxy = identity.proxy.as_deref().and_then(|id| by_id.get(id)).copied();
             site.load_identity(identity, region, proxy, now, changes);
         }
         let gone: Vec<u32> = site.by_id.iter().filter(|(id, _)| !present.contains(*id)).map(|(_, key)| *key).collect();
@@ -146,6 +148,10 @@ impl Plane {
             if site.identity(key).is_some_and(|identity| identity.state != State::Retired) {
                 site.move_identity(key, State::Retired, now);
                 changes.identities_removed += 1;
+            }
+            // The types and clients are numbered anew: without a line in the file it has none, whoever restores it.
+            if let Some(identity) = site.identity_mut(key) {
+                identity.membership = NOWHERE;
             }
         }
         // Whoever was bound to a proxy that the file now keeps for another identity has to let it go.
@@ -167,7 +173,9 @@ impl Plane {
     }
 
     /// Brings a list of proxies up to date; answers its keys in the order of the seed.
-    fn load_proxies(&mut self, mut known: Vec<u32>, seed: &[SeedProxy], changes: &mut Changes) -> Vec<u32> {
+    fn load_proxies(&mut self, known: Vec<u32>, seed: &[SeedProxy], changes: &mut Changes) -> Vec<u32> {
+        let named = known.into_iter().filter_map(|key| Some((Arc::clone(&self.catalogue.get(key)?.id), key)));
+        let mut known: BTreeMap<Arc<str>, u32> = named.collect();
         let mut keys = Vec::with_capacity(seed.len());
         for SeedProxy { id, proxy, .. } in seed {
             let entry = Proxy::new(Arc::clone(id), proxy.url.clone(), &proxy.kind, &proxy.region, proxy.session_template.clone());
@@ -180,10 +188,8 @@ impl Plane {
                 max_concurrency: proxy.max_concurrency,
                 cooldown: 0,
             };
-            let old = known.iter().position(|key| self.catalogue.get(*key).is_some_and(|old| old.id == *id));
-            keys.push(match old {
-                Some(place) => {
-                    let key = known.swap_remove(place);
+            keys.push(match known.remove(id) {
+                Some(key) => {
                     self.catalogue.replace(key, entry, traits);
                     key
                 }
@@ -193,7 +199,7 @@ impl Plane {
                 }
             });
         }
-        for key in known {
+        for key in known.into_values() {
             self.catalogue.disable(key);
             changes.proxies_removed += 1;
         }
@@ -281,6 +287,9 @@ impl Site {
             }
             self.clients.push(Client { name: client.name, routes: client.groups, groups });
         }
+        // `_runtime` must not go on telling of a breaker that is gone.
+        self.has_moved |=
+            known.values().filter_map(|index| self.group(*index)).any(|group| group.breaker.phase() != Phase::Closed);
         // Who leases whom follows from the clients; identities are put into the queues again as they are loaded.
         for group in &mut self.groups {
             group.queue = Default::default();
@@ -289,7 +298,8 @@ impl Site {
     }
 
     fn use_proxies(&mut self, usable: &[u32], reserved: &BTreeSet<u32>, now: Ms) {
-        for key in self.proxies.iter().filter(|key| !usable.contains(key) || reserved.contains(key)) {
+        let known: BTreeSet<u32> = usable.iter().copied().collect();
+        for key in self.proxies.iter().filter(|key| !known.contains(key) || reserved.contains(key)) {
             self.pool.dismiss(*key);
         }
         for key in usable.iter().filter(|key| !reserved.contains(key)) {
@@ -305,30 +315,32 @@ impl Site {
                 AccountStart::Banned => AccountState::Banned(None),
                 AccountStart::Disabled => AccountState::Disabled,
             };
-            match self.accounts.iter_mut().find(|known| known.name == account.name) {
+            let known = self.account_by_name.get(&account.name).and_then(|place| self.accounts.get_mut(*place as usize));
+            match known {
                 // A ban that reports led to is kept until the file says something else than active.
                 Some(known) => {
                     if start != AccountState::Active || known.state == AccountState::Disabled {
                         known.state = start;
                     }
                 }
-                None => self.accounts.push(Account {
-                    name: Arc::clone(&account.name),
-                    state: start,
-                    cooldown: 0,
-                    bans: BanHistory::default(),
-                    members: Vec::new(),
-                }),
+                None => {
+                    let place = u32::try_from(self.accounts.len()).unwrap_or(u32::MAX);
+                    self.account_by_name.insert(Arc::clone(&account.name), place);
+                    self.accounts.push(Account {
+                        name: Arc::clone(&account.name),
+                        state: start,
+                        cooldown: 0,
+                        bans: BanHistory::default(),
+                        members: Vec::new(),
+                    });
+                }
             }
         }
     }
 
     fn load_identity(&mut self, seed: SeedIdentity, region: u32, proxy: Option<u32>, now: Ms, changes: &mut Changes) {
         let membership = self.membership(&seed.kind, &seed.clients);
-        let account = seed.attributes.account.as_deref().and_then(|name| {
-            let place = self.accounts.iter().position(|account| *account.name == *name);
-            place.and_then(|account| u32::try_from(account).ok())
-        });
+        let account = seed.attributes.account.as_deref().and_then(|name| self.account_by_name.get(name)).copied();
         let start = match seed.state {
             Start::Pending => State::Pending,
             Start::Active => State::Active,

@@ -38,6 +38,7 @@ pub(super) struct Site {
     pub(super) identities: Vec<Identity>,
     pub(super) by_id: BTreeMap<Arc<str>, u32>,
     pub(super) accounts: Vec<Account>,
+    pub(super) account_by_name: BTreeMap<Arc<str>, u32>,
     /// The proxies any of its identities may get, by their keys in the catalogue.
     pub(super) proxies: Vec<u32>,
     /// Those that are for this site only, reserved ones too.
@@ -171,6 +172,7 @@ impl Site {
             identities: Vec::new(),
             by_id: BTreeMap::new(),
             accounts: Vec::new(),
+            account_by_name: BTreeMap::new(),
             proxies: Vec::new(),
             own_proxies: Vec::new(),
             pool: ProxyPool::default(),
@@ -250,8 +252,12 @@ impl Site {
         }
     }
 
-    /// Puts an identity where it belongs in one group's queue, whichever group its leases are in.
+    /// Puts an identity where it belongs in one group's queue, whichever group its leases are in. Nowhere if that group no
+    /// longer leases it: a lease may outlive the file that said so.
     pub(super) fn requeue(&mut self, key: u32, group: u32, now: Ms) {
+        if !self.group(group).is_some_and(|group| group.queue.contains(key)) {
+            return;
+        }
         if let Some(identity) = self.identities.get_mut(key as usize) {
             identity.is_pushed |= identity.occupancy.active() > 0;
         }

@@ -49,6 +49,34 @@ fn b165_b166_a_storm_opens_then_probes_close_it() {
 }
 
 #[test]
+fn b165_a_probe_is_one_lease_of_the_healthiest_and_knows_no_session() {
+    let rotation = json!({"rotation": {"max_concurrent_leases": 10000, "sticky": {"enabled": true, "ttl": "10m"}}});
+    let calm = json!({"rules": [], "health": {"endpoint_low_score": 0, "quarantine_score": 0}});
+    let mut world = Setup::new().active(20).rotation(rotation).action(calm).open();
+    let key = |key: &str| crate::spinneret::AcquireRequest::new("shop", "web").endpoint_group("search").session_key(key);
+    let kept = world.request(&key("k")).unwrap().lease;
+    let best = loop {
+        let lease = world.acquire("search").lease;
+        if lease.identity_id != kept.identity_id {
+            break lease;
+        }
+    };
+    world.report(&best.lease_id, 200);
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let batch = world.batch("search", 5).unwrap();
+    assert_eq!((batch.leases.len(), batch.requested), (1, 5));
+    for lease in [batch.leases[0].lease.clone(), world.request(&key("k")).unwrap().lease, world.request(&key("l")).unwrap().lease]
+    {
+        assert_eq!((lease.identity_id.as_str(), lease.probe, lease.sticky), (best.identity_id.as_str(), true, false));
+    }
+    world.plane.close_breaker("shop", "web", "search", "", world.now).unwrap();
+    let again = world.request(&key("k")).unwrap().lease;
+    assert_eq!((again.identity_id.as_str(), again.sticky), (kept.identity_id.as_str(), true));
+    assert!(!world.request(&key("l")).unwrap().lease.sticky, "what a probe leased was not remembered");
+}
+
+#[test]
 fn b166_b197_failed_probes_open_it_again_for_twice_as_long() {
     let mut world = quiet().open();
     storm(&mut world, 50);
@@ -184,4 +212,61 @@ fn the_plane_says_when_it_has_something_to_do() {
     assert_eq!(world.plane.next_due(), None);
     world.acquire("search");
     assert_eq!(world.plane.next_due(), Some(world.now + 120 * SECOND), "the lease");
+}
+
+#[test]
+fn b167_a_probe_is_heard_even_when_its_breaker_has_opened_again() {
+    let mut world = Setup::new().active(1).open();
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let probe = world.acquire("search").lease;
+    assert!(probe.probe);
+    world.plane.open_breaker("shop", "web", "search", None, "", world.now).unwrap();
+    world.report(&probe.lease_id, 429);
+    assert!(world.cooldown(0, "search") > 0);
+}
+
+#[test]
+fn b163_a_late_report_counts_for_the_breaker_but_is_no_probe_any_more() {
+    let mut world = Setup::new().active(1).open();
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    let probe = world.acquire("search").lease.lease_id;
+    world.report(&probe, 200);
+    world.release(&probe).unwrap();
+    let seen = |world: &World| {
+        let group = world.plane.sites[0].groups.iter().find(|group| *group.name == *"search").unwrap();
+        (group.breaker.probes().samples, group.breaker.sums(world.now, &group.rules.breaker).total)
+    };
+    assert_eq!(seen(&world), (1, 1));
+    world.now += 11 * MINUTE;
+    world.report(&probe, 200);
+    assert_eq!(seen(&world), (1, 1), "the one of eleven minutes ago has left the window, this one is in it");
+}
+
+#[test]
+fn b168_a_cooldown_that_another_group_made_longer_is_not_taken_back() {
+    let policy = json!({"min_requests": 2, "revert_recent_cooldowns": "all"});
+    let rotation = json!({"rotation": {"max_concurrent_leases": 9}});
+    let mut world = Setup::new().active(1).rotation(rotation).breaker(policy).open();
+    let [search, item] = ["search", "item"].map(|group| world.acquire(group).lease.lease_id);
+    world.mark(&search, "captcha_page");
+    world.mark(&item, "captcha_page");
+    let longer = world.site_cooldown(0);
+    assert!(longer >= 48 * MINUTE);
+    world.now += SECOND;
+    world.report(&search, 429);
+    assert_eq!(world.refused("search").0, Reason::CircuitOpen);
+    assert_eq!((world.cooldown(0, "search"), world.site_cooldown(0)), (0, longer - SECOND));
+    assert_eq!(world.plane.sites[0].identities[0].streak.failures(), 3);
+
+    // What only this group did is.
+    let policy = json!({"min_requests": 2, "revert_recent_cooldowns": "all"});
+    let mut world = Setup::new().active(1).breaker(policy).open();
+    let search = world.acquire("search").lease.lease_id;
+    world.mark(&search, "captcha_page");
+    world.now += SECOND;
+    world.mark(&search, "captcha_page");
+    assert_eq!(world.refused("search").0, Reason::CircuitOpen);
+    assert_eq!((world.site_cooldown(0), world.plane.sites[0].identities[0].streak.failures()), (0, 0));
 }

@@ -216,6 +216,36 @@ fn b141_a_session_keeps_its_identity_beyond_the_reuse_interval() {
 }
 
 #[test]
+fn b141_a_batch_neither_reads_nor_writes_a_session() {
+    let rotation = json!({"rotation": {"sticky": {"enabled": true, "ttl": "10m"}, "strategy": "round_robin"}});
+    let mut world = Setup::new().active(3).rotation(rotation).open();
+    let request = AcquireRequest::new("shop", "web").endpoint_group("search").session_key("k");
+    let first = world.request(&request).unwrap().lease;
+    world.release(&first.lease_id).unwrap();
+    let batch = crate::spinneret::AcquireBatchRequest::new(request.clone(), 2);
+    let batch = world.plane.acquire_batch(&world.token, &batch, world.now).unwrap();
+    let ids: Vec<_> = batch.leases.iter().map(|lease| (lease.lease.identity_id.as_str(), lease.lease.sticky)).collect();
+    assert_eq!((first.identity_id.as_str(), &ids[..]), ("i0", &[("i1", false), ("i2", false)][..]));
+    let again = world.request(&request).unwrap().lease;
+    assert_eq!((again.identity_id.as_str(), again.sticky), ("i0", true));
+}
+
+#[test]
+fn b135_a_batch_looks_at_as_many_as_it_asks_for_however_small_the_sample() {
+    let mut world = Setup::new().active(10).rotation(json!({"rotation": {"candidate_sample": 1}})).open();
+    assert_eq!(world.batch("search", 8).unwrap().leases.len(), 8);
+}
+
+#[test]
+fn b136_a_lease_that_ends_frees_its_place_in_all_groups() {
+    let mut world = Setup::new().active(1).rotation(json!({"rotation": {"max_concurrent_leases": 2}})).open();
+    let search = world.acquire("search").lease.lease_id;
+    world.acquire("item");
+    world.release(&search).unwrap();
+    world.acquire("item");
+}
+
+#[test]
 fn b144_hints_follow_the_earliest_identity() {
     let mut world = Setup::new().open();
     assert_eq!(world.refused("search"), (Reason::NoIdentityAvailable, 60_000));
@@ -237,16 +267,51 @@ fn b146_a_paused_site_refuses_acquires_and_nothing_else() {
     assert!(world.renew(&lease, 300_000).is_ok());
     world.report(&lease, 200);
     assert_eq!(world.release(&lease), Ok(true));
+    let token = std::mem::replace(&mut world.token, Setup::new().scopes(&["lease:acquire:other"]).open().token);
+    assert_eq!(world.refused("search").0, Reason::ScopeMissing, "who may not lease learns nothing of the pause");
+    world.token = token;
     assert!(world.plane.resume("shop").unwrap());
     world.acquire("search");
 }
 
 #[test]
-fn b147_b200_a_lease_that_cannot_be_rendered_is_taken_back_whole() {
-    let rotation = json!({"rotation": {
-        "quota": [{"limit": 1, "window": "1h"}], "reuse_interval": "1h", "reuse_anchor": "acquired",
-    }});
-    let mut setup = Setup::new().active(1).rotation(rotation);
+fn b137_an_exclusive_lease_that_is_renewed_stays_so_for_groups_that_share() {
+    let bind = json!({"site": "shop", "client": "web", "endpoint_group": "search"});
+    let alone = json!({"name": "alone", "bind": bind, "rotation": {"max_concurrent_leases": 1}});
+    let mut world = Setup::new().active(1).rotation(json!({"rotation": {"max_concurrent_leases": 3}})).rotation(alone).open();
+    let lease = world.acquire("search").lease.lease_id;
+    world.pass(100 * SECOND);
+    assert_eq!(world.renew(&lease, 0), Ok(NOW + 220 * SECOND));
+    world.pass(50 * SECOND);
+    assert_eq!(world.refused("item"), (Reason::NoIdentityAvailable, 60_000));
+    assert_eq!(world.release(&lease), Ok(true));
+    world.acquire("item");
+    world.acquire("item");
+}
+
+#[test]
+fn b139_b140_who_expired_rests_from_the_expiry_on_however_late_that_is_noticed() {
+    let mut world = Setup::new().active(1).rotation(json!({"rotation": {"reuse_interval": "30s"}})).open();
+    world.acquire("search");
+    world.now += 140 * SECOND;
+    assert_eq!(world.refused("search"), (Reason::NoIdentityAvailable, 10_000));
+}
+
+#[test]
+fn b200_a_probe_that_cannot_be_rendered_gives_its_slot_back() {
+    let mut world = keyed(Setup::new().active(1)).open();
+    world.plane.open_breaker("shop", "web", "search", Some(SECOND), "", world.now).unwrap();
+    world.now += SECOND;
+    for _ in 0..8 {
+        assert_eq!(world.try_acquire("search").unwrap_err().reason, Some(Reason::Internal));
+    }
+    let secret = secrecy::SecretString::from("plain");
+    world.plane.config_center().secrets_mut().put("shop/key", secret, None).unwrap();
+    assert!(world.acquire("search").lease.probe);
+}
+
+/// The first identity's credential is a secret that is not there.
+fn keyed(mut setup: Setup) -> Setup {
     let kind = crate::plane::model::identity_type::IdentityType::read(&json!({
         "name": "keyed", "client": "web", "fields": {"key": {"type": "secret_ref", "required": true}},
         "deliver": {"headers": {"x-key": "{{ key }}"}},
@@ -259,7 +324,15 @@ fn b147_b200_a_lease_that_cannot_be_rendered_is_taken_back_whole() {
     )
     .unwrap();
     setup.site().identities[0].given = Given::Typed { kind: kind.into(), payload };
-    let mut world = setup.open();
+    setup
+}
+
+#[test]
+fn b147_b200_a_lease_that_cannot_be_rendered_is_taken_back_whole() {
+    let rotation = json!({"rotation": {
+        "quota": [{"limit": 1, "window": "1h"}], "reuse_interval": "1h", "reuse_anchor": "acquired",
+    }});
+    let mut world = keyed(Setup::new().active(1).rotation(rotation)).open();
     for _ in 0..3 {
         assert_eq!(world.try_acquire("search").unwrap_err().reason, Some(Reason::Internal));
     }

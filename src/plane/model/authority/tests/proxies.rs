@@ -85,3 +85,21 @@ fn after_three_candidates_without_a_proxy_the_attempt_ends() {
     assert_eq!(world.refused("search"), (Reason::NoProxyAvailable, 1_000));
     assert_eq!(world.plane.ledger().sites["shop"].acquired, 0);
 }
+
+#[test]
+fn a_proxy_comes_back_when_its_ban_or_quarantine_is_over() {
+    for action in ["ban", "quarantine"] {
+        let rule =
+            json!({"name": "out", "when": {"outcome": "proxy_error"}, "action": action, "scope": "proxy", "duration": "1h"});
+        let pool = json!({"proxy": {"mode": "pool"}});
+        let mut world = Setup::new().active(1).proxies(&[""]).rotation(pool).action(json!({"rules": [rule]})).open();
+        let lease = world.acquire("search").lease.lease_id;
+        world.fail(&lease, "proxy_auth");
+        world.release(&lease).unwrap();
+        assert_eq!(world.refused("search").0, Reason::NoProxyAvailable, "{action}");
+        world.pass(HOUR - 1);
+        assert_eq!(world.refused("search").0, Reason::NoProxyAvailable, "{action}");
+        world.pass(10 * SECOND);
+        assert_eq!(world.acquire("search").proxy.unwrap().proxy_id, "p0", "{action}");
+    }
+}

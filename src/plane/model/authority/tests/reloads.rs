@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::support::*;
 use crate::plane::model::action::Length;
 use crate::plane::model::authority::Manual;
 use crate::plane::model::config_center::{Format, ItemName};
+use crate::plane::model::groups::Groups;
 use crate::plane::model::refusal::Reason;
 use crate::plane::model::render::Credential;
 use crate::plane::model::scope::Scopes;
@@ -126,6 +129,7 @@ fn identities_the_file_did_not_change_keep_all_they_have() {
 fn another_credential_is_another_beginning_but_no_pardon() {
     let mut world = Setup::new().active(2).open();
     for lease in world.batch("search", 2).unwrap().leases {
+        world.report(&lease.lease.lease_id, 403);
         world.report(&lease.lease.lease_id, 401);
         world.release(&lease.lease.lease_id).unwrap();
     }
@@ -137,6 +141,13 @@ fn another_credential_is_another_beginning_but_no_pardon() {
     }
     assert_eq!(world.plane.reload(changed.0, world.now).unwrap().identities_changed, 2);
     assert_eq!((world.state("i0").as_str(), world.state("i1").as_str()), ("active", "banned"));
+    let site = &world.plane.sites[0];
+    let search = site.groups.iter().find(|group| *group.name == *"search").unwrap();
+    for (key, identity) in (0..).zip(&site.identities) {
+        let here = search.states.get(key).unwrap();
+        assert_eq!((identity.score.samples(), identity.streak.failures()), (0, 0));
+        assert_eq!((here.score.samples(), here.streak.failures()), (0, 0));
+    }
     let lease = world.acquire("search");
     assert_eq!((lease.lease.identity_id.as_str(), &*lease.credential.headers["x-id"]), ("i0", "new"));
 }
@@ -158,4 +169,61 @@ fn a_proxy_that_the_file_now_reserves_is_taken_from_who_was_bound_to_it() {
         assert_eq!(lease.lease.identity_id, format!("i{other}"));
         world.release(&lease.lease.lease_id).unwrap();
     }
+}
+
+#[test]
+fn a_lease_of_a_group_that_no_longer_leases_its_identity_brings_it_back_nowhere() {
+    let only = |kind: &str| {
+        let bind = json!({"site": "shop", "client": "web", "endpoint_group": "search"});
+        Setup::new().active(1).rotation(json!({"identity_types": [kind], "bind": bind}))
+    };
+    type Use = fn(&mut World, &str);
+    let uses: [Use; 3] = [
+        |world, lease| assert!(world.renew(lease, 600_000).is_ok()),
+        |world, lease| world.report(lease, 429),
+        |world, lease| assert_eq!(world.release(lease), Ok(true)),
+    ];
+    for act in uses {
+        let mut world = only("plain").open();
+        let lease = world.acquire("search").lease.lease_id;
+        world.plane.reload(only("member").0, world.now).unwrap();
+        act(&mut world, &lease);
+        let _ = world.release(&lease);
+        world.now += HOUR;
+        assert_eq!(world.refused("search"), (Reason::NoIdentityAvailable, 60_000));
+        world.acquire("item");
+    }
+}
+
+#[test]
+fn whoever_is_gone_from_the_file_is_leased_to_nobody_when_somebody_restores_it() {
+    let mut world = Setup::new().active(2).open();
+    let mut next = Setup::new();
+    let mut other = identity("other", Start::Active);
+    other.kind = "member".into();
+    next.site().identities.push(other);
+    world.plane.reload(next.0, world.now).unwrap();
+    world.plane.change("shop", "i0", Manual::Restore, world.now).unwrap();
+    assert_eq!(world.acquire("search").lease.identity_id, "other");
+    assert_eq!(world.refused("search"), (Reason::NoIdentityAvailable, 60_000));
+    world.plane.reload(Setup::new().active(2).0, world.now).unwrap();
+    world.acquire("search");
+}
+
+#[test]
+fn runtime_forgets_the_breaker_of_a_group_that_is_gone() {
+    let mut world = Setup::new().active(1).open();
+    world.plane.open_breaker("shop", "web", "search", None, "sale", world.now).unwrap();
+    let mut next = Setup::new().active(1);
+    let client = &mut next.site().clients[0];
+    client.written.retain(|group| *group.name != *"search");
+    client.groups = Groups::compile("shop", "web", &client.written).unwrap();
+    world.plane.reload(next.0, world.now).unwrap();
+    let name = ItemName { group: "_runtime", key: "breakers" };
+    let content =
+        |world: &mut World| world.plane.config_center().get(&Scopes::everything(), "", name).unwrap().content.to_string();
+    assert!(!content(&mut world).contains("web/search"));
+    world.plane.reload(Setup::new().active(1).0, world.now).unwrap();
+    assert!(!content(&mut world).contains("web/search"));
+    world.acquire("search");
 }

@@ -60,6 +60,9 @@ fn reports_need_a_scope_and_a_number() {
     let mut world = Setup::new().active(1).open();
     let lease = world.acquire("search").lease.lease_id;
     let report = world.make(&lease, 200);
+    world.token = Setup::new().token(|token| token.token.namespace = "dev".into()).open().token;
+    let foreign = &world.send(vec![report.clone()]).rejected[0];
+    assert_eq!((foreign.reason.as_str(), foreign.message.as_str()), ("lease_unknown", "lease is unknown or expired"));
     world.token = Setup::new().scopes(&["report:write:other"]).open().token;
     assert_eq!(world.send(vec![report.clone()]).rejected[0].reason, "scope_missing");
     world.token = Setup::new().scopes(&["lease:acquire"]).open().token;
@@ -282,4 +285,22 @@ fn b199_a_banned_account_is_asked_every_ten_minutes_and_a_cooling_one_later() {
     let site = &world.plane.sites[0];
     let search = &site.groups[site.clients[0].groups[1] as usize];
     assert_eq!(search.queue.earliest(), Some(NOW + 10 * MINUTE));
+}
+
+#[test]
+fn b155_bans_of_an_account_grow_longer_too() {
+    let policy = json!({
+        "rules": [{"name": "out", "when": {"outcome": "forbidden"}, "action": "ban", "scope": "account", "duration": "1h"}],
+        "escalation": [{"when": {"bans": {"gte": 2, "within": "7d"}}, "duration": "72h"}],
+    });
+    let mut world = Setup::new().active(2).account("a", 0..2).action(policy).open();
+    for length in [HOUR, 72 * HOUR] {
+        world.cycle("search", 403);
+        let ends: Vec<_> = world.plane.sites[0].identities.iter().map(|identity| identity.state.end()).collect();
+        assert_eq!(ends, [Some(world.now + length); 2]);
+        assert_eq!(world.refused("search").0, Reason::NoIdentityAvailable);
+        world.pass(length);
+    }
+    assert_eq!(["i0", "i1"].map(|id| world.state(id)), ["pending", "pending"]);
+    world.acquire("search");
 }

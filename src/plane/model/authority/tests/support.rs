@@ -120,6 +120,11 @@ impl Setup {
         self
     }
 
+    pub(super) fn breaker(mut self, policy: Value) -> Self {
+        self.0.policies.breaker.push(read(policy));
+        self
+    }
+
     pub(super) fn open(self) -> World {
         self.open_with(Dice::new(7))
     }
