@@ -34,13 +34,16 @@ pub(super) struct Waiter {
 
 impl LeaseBroker {
     pub(super) fn acquire(&mut self, tag: Tag, ask: Ask, slot: Slot, cx: &mut Cx<'_, Self>) {
-        if !self.gates.are_open()
+        // A plane behind a network gives anonymous leases without a call: whatever holds that plane holds none of them.
+        let is_local = self.is_local(&ask);
+        if !is_local
+            && !self.gates.are_open()
             && let Pass::Hold(hold) = self.gates.pass(&ask, Instant::now())
         {
             self.held(tag, &ask, hold);
             return;
         }
-        if self.presence.is_none() {
+        if is_local || self.presence.is_none() {
             self.ask_in_process(tag, ask, slot, cx);
             return;
         }
@@ -168,8 +171,15 @@ impl LeaseBroker {
         VecDeque::new()
     }
 
+    /// Whether an ask is answered without the plane that others ask.
+    fn is_local(&self, ask: &Ask) -> bool {
+        ask.anonymous && self.presence.is_some()
+    }
+
     fn grant(&mut self, tag: Tag, ask: &Ask, grant: Grant) {
-        self.gates.granted(ask);
+        if !self.is_local(ask) {
+            self.gates.granted(ask);
+        }
         self.acquired += 1;
         self.facts.push(Fact::Leased(Leased { tag, grant }));
     }
@@ -183,7 +193,7 @@ impl LeaseBroker {
         let (site, client, group) = (&*ask.site, &*ask.client, &*ask.group);
         tracing::debug!(site, client, group, why = refusal.why.name(), ?wait, "lease refused: {}", refusal.message);
         let wait = self.wait(ask, refusal.why, wait);
-        self.facts.push(Fact::Refused(Refused { tag, refusal, wait }));
+        self.facts.push(Fact::Refused(Refused { tag, refusal, wait, is_held: false }));
     }
 
     /// Answers an ask that a gate holds: the plane is not asked.
@@ -194,7 +204,7 @@ impl LeaseBroker {
         }
         let wait = self.wait(ask, hold.why, hold.wait);
         let refusal = Refusal { why: hold.why, retry_after: Some(wait), message: hold.message };
-        self.facts.push(Fact::Refused(Refused { tag, refusal, wait }));
+        self.facts.push(Fact::Refused(Refused { tag, refusal, wait, is_held: true }));
     }
 
     /// When the engine is to ask again for what a gate holds for `wait`.

@@ -42,6 +42,17 @@ pub enum Control {
     CameBack(std::sync::Arc<str>),
     /// What the plane says is switched off now; replaces what it said before.
     Runtime(RuntimeState),
+    /// The plane answered a call of somebody else.
+    Heard,
+    /// The plane did not answer a call of somebody else.
+    Missed {
+        /// When the call began.
+        begun: Instant,
+        /// What was tried, for people.
+        tried: &'static str,
+        /// How it failed.
+        error: String,
+    },
     /// Own timer.
     Tick,
 }
@@ -65,6 +76,8 @@ pub struct Refused {
     /// When to ask again: the plane's hint, else the broker's back-off, or earlier where that may be over
     /// sooner. An ask that comes before its time is answered without the plane.
     pub wait: Duration,
+    /// A gate answered, and not the plane.
+    pub is_held: bool,
 }
 
 /// A lease could not be renewed: its attempt has to end.

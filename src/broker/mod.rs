@@ -151,7 +151,7 @@ impl LeaseBroker {
                 }
             });
             match call {
-                Call::Over(how) => self.given_back(Some(how), begun),
+                Call::Over(how) => self.given_back(Some(how), None), // no answer over a network comes at once
                 Call::Waiting(waiting) => {
                     self.giving_back += 1;
                     cx.spawn(waiting, move |broker, how, _| {
@@ -196,7 +196,7 @@ impl LeaseBroker {
             let (plane, lease) = (Arc::clone(&self.parts.plane), due.lease.clone());
             let begun = self.presence.is_some().then(Instant::now);
             match self.parts.net.run(async move { plane.renew(lease).await }) {
-                Call::Over(how) => self.renewed(due, how, begun),
+                Call::Over(how) => self.renewed(due, how, None),
                 Call::Waiting(waiting) => cx.spawn(waiting, move |broker, how, _| {
                     let lost = || Err(PlaneError::Unavailable("the call to renew the lease failed".to_owned()));
                     broker.renewed(due, how.unwrap_or_else(lost), begun);
@@ -329,6 +329,8 @@ impl Worker for LeaseBroker {
             Control::Renewed(lease) => self.parts.keeping.lock().renewals.forget(&lease),
             Control::CameBack(site) => self.gates.came_back(&site, Instant::now()),
             Control::Runtime(state) => self.runtime(state),
+            Control::Heard => self.heard(Instant::now()),
+            Control::Missed { begun, tried, error } => self.missed(begun, Instant::now(), tried, &error),
             Control::Tick => {
                 self.tick = None;
                 self.renew_due(cx);

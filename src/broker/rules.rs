@@ -15,6 +15,8 @@ use crate::settings::{LeaseRule, UnmatchedLease};
 #[derive(Debug, Clone)]
 pub struct Rules {
     rules: Vec<Rule>,
+    /// Some domain is meant on one port only.
+    has_ports: bool,
     unmatched: UnmatchedLease,
     nothing: Arc<str>,
 }
@@ -65,8 +67,9 @@ impl Rules {
                 name: format!("LEASES rule {}", index + 1).into(),
             })
         };
-        let rules = rules.iter().enumerate().map(read).collect::<Result<_, _>>()?;
-        Ok(Self { rules, unmatched, nothing: "".into() })
+        let rules = rules.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let has_ports = rules.iter().flat_map(|rule| &rule.domains).any(|domain| domain.port.is_some());
+        Ok(Self { rules, has_ports, unmatched, nothing: "".into() })
     }
 
     /// What `request` asks the plane for; `None` when no rule covers it and such requests are refused.
@@ -85,6 +88,17 @@ impl Rules {
             Some((index, _)) => from.scheme() == to.scheme() && self.rule_of(to).is_some_and(|(other, _)| other == index),
             None => from.origin() == to.origin(),
         }
+    }
+
+    /// Whether a request may be leased for something else than others of its host: it names a site itself, or the rule
+    /// that covers it speaks of one port.
+    #[must_use]
+    pub fn may_differ(&self, request: &Request) -> bool {
+        if request.lease_target().is_some() {
+            return true;
+        }
+        let host = request.url().host_str().unwrap_or_default();
+        self.has_ports && self.rules.iter().flat_map(|rule| &rule.domains).any(|d| d.port.is_some() && d.covers_host(host))
     }
 
     /// As [`Rules::ask`], for a request that was redirected to `url`.
@@ -145,9 +159,13 @@ impl Domain {
         Some(Self { host, port })
     }
 
-    fn covers(&self, host: &str, url: &Url) -> bool {
+    fn covers_host(&self, host: &str) -> bool {
         let below = || host.strip_suffix(self.host.as_str()).is_some_and(|rest| rest.ends_with('.'));
-        (host == self.host || below()) && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
+        host == self.host || below()
+    }
+
+    fn covers(&self, host: &str, url: &Url) -> bool {
+        self.covers_host(host) && self.port.is_none_or(|port| url.port_or_known_default() == Some(port))
     }
 }
 
@@ -199,6 +217,18 @@ mod tests {
         ] {
             assert_eq!(site_of(&rules, url).as_deref(), Some(site), "{url}");
         }
+    }
+
+    #[test]
+    fn a_request_may_differ_from_others_of_its_host_by_its_port_or_its_own_word() {
+        let differs = |rules: &Rules, url: &str| rules.may_differ(&Request::get(url, &()).unwrap());
+        let rules = [rule(&["a.example:8080"], "a"), rule(&["b.example"], "b")];
+        let rules = Rules::new(&rules, UnmatchedLease::Anonymous).unwrap();
+        assert!(differs(&rules, "http://a.example/") && differs(&rules, "http://www.a.example:8080/"));
+        assert!(!differs(&rules, "http://b.example:8080/") && !differs(&rules, "http://other.example/"));
+        let mut own = Request::get("http://b.example/", &()).unwrap();
+        own.lease("x", "web");
+        assert!(rules.may_differ(&own));
     }
 
     #[test]

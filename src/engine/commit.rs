@@ -14,7 +14,7 @@ use super::record;
 use super::ticket::{Commit, Kind, State, Tag, Then, Ticket};
 use crate::collector::message::{End, Fact as CollectorFact, Group, Order as CollectorOrder};
 use crate::parser::message::{CallbackFault, Effects, Part};
-use crate::scheduler::job::Job;
+use crate::scheduler::job::{Job, SlotKey};
 use crate::scheduler::message::{Accepted, Order};
 use crate::scheduler::store::StoreError;
 
@@ -75,7 +75,18 @@ impl Hub {
             if seeds {
                 self.seeds_taken += jobs.len() as u64;
             }
+            self.note_shared(&jobs, now);
             self.offer(id, jobs, seeds);
+        }
+    }
+
+    /// Remembers hosts whose requests are leased for different things, before one of them is refused.
+    fn note_shared(&mut self, jobs: &[Job], now: Instant) {
+        for job in jobs.iter().filter(|job| (self.config.may_differ)(job)) {
+            if let Some(ask) = (self.config.ask)(job) {
+                let names_its_own = job.request.lease_target().is_some();
+                self.shared_hosts.queued(&SlotKey::of(job.url()), &ask, names_its_own, now);
+            }
         }
     }
 

@@ -20,6 +20,7 @@ use super::kept::Kept;
 use super::lease::Asking;
 use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
+use super::patience::Patience;
 use super::record::Failures;
 use super::shared::SharedHosts;
 use super::shutdown::Phase;
@@ -35,6 +36,9 @@ use crate::settings::RequestRecords;
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
 pub(crate) type AskFor = Box<dyn Fn(&Job) -> Option<Ask> + Send>;
+
+/// Whether a request may be leased for something else than others of its host.
+pub(crate) type DiffersFor = Box<dyn Fn(&Job) -> bool + Send>;
 
 /// Whether a redirect of a request to this URL may go on under the same lease.
 pub(crate) type StaysFor = Box<dyn Fn(&Job, &url::Url) -> bool + Send>;
@@ -73,6 +77,8 @@ pub(crate) struct HubConfig {
     pub start_cursor: u64,
     /// The lease rules.
     pub ask: AskFor,
+    /// Which requests speak for themselves only.
+    pub may_differ: DiffersFor,
     /// How far a lease reaches.
     pub stays: StaysFor,
     /// Gives a lease back.
@@ -173,13 +179,15 @@ pub(crate) struct Hub {
     /// Requests of the present `idle` that the frontier took and did not know.
     pub(super) idle_stored: u64,
     /// Sites that refused, since when; and the slots that wait for them.
-    pub(super) refused_since: HashMap<Arc<str>, Instant>,
+    pub(super) patience: Patience,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
-    /// Asks under way, by site.
     pub(super) shared_hosts: SharedHosts,
+    /// Asks under way, by site.
     pub(super) asking: HashMap<Arc<str>, Asking>,
     /// Hosts that no rule covers.
     pub(super) unmatched: HashSet<Box<str>>,
+    /// There is a `DOWNLOAD_DELAY`.
+    pub(super) is_paced: bool,
     /// Leases asked for ahead, where they come over a network.
     pub(super) ahead: Option<Ahead>,
     /// Leases that queued requests are to go under.
@@ -228,6 +236,7 @@ impl Hub {
         let seeds_taken = config.start_cursor;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
         let ahead = config.is_remote.then(Ahead::default);
+        let is_paced = !config.context.settings().download_delay.is_zero();
         Self {
             config,
             stats,
@@ -255,11 +264,12 @@ impl Hub {
             start_gave_items: false,
             idle_made: 0,
             idle_stored: 0,
-            refused_since: HashMap::new(),
+            patience: Patience::default(),
             waiting_slots: HashMap::new(),
             shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),
             unmatched: HashSet::new(),
+            is_paced,
             ahead,
             kept: Kept::default(),
             account: Account::default(),
@@ -449,6 +459,7 @@ impl Hub {
         self.config.lease_give_up = settings.lease_give_up;
         self.config.stall_warn = settings.stall_warn;
         self.config.context.replace_settings(settings.clone());
+        self.is_paced = !settings.download_delay.is_zero();
         let pacing = crate::scheduler::message::Pacing {
             per_slot: settings.concurrent_requests_per_domain,
             delay: settings.download_delay,

@@ -28,6 +28,9 @@ const NAMED_HOSTS: usize = 1000;
 /// A host of a site with too many asks under way is looked at again after this, should no answer come before.
 const CROWDED: Duration = Duration::from_secs(30);
 
+/// A request of a shared host that waits for an identity to come back looks again after this.
+const RETURN: Duration = Duration::from_millis(100);
+
 /// Asks of one site that are under way, and hosts that wait for one of them to be answered.
 #[derive(Debug, Default)]
 pub(super) struct Asking {
@@ -122,7 +125,7 @@ impl Hub {
             return;
         }
         self.asked(id, true, now);
-        self.refused_since.remove(&guard.grant().identity.site);
+        self.patience.granted(&guard.grant().identity.site, now);
         if !fetches {
             drop(guard);
             self.free_slot(id);
@@ -142,7 +145,6 @@ impl Hub {
         }
         let id = refused.tag.ticket;
         let (Some(job), slot) = (ticket.job.clone(), ticket.slot.clone()) else { return };
-        let refusal = refused.refusal;
         self.account.refused += 1;
         self.asked(id, false, now);
         self.free_slot(id);
@@ -150,7 +152,7 @@ impl Hub {
             self.put_back_after_group(id, Duration::ZERO, now);
             return;
         };
-        let meaning = meaning(&refusal, &ask, job.url());
+        let meaning = meaning(&refused.refusal, &ask, job.url());
         let waits_for_return = meaning == Meaning::WaitForReturn;
         let stops = match meaning {
             Meaning::WaitForReturn | Meaning::Wait => None,
@@ -168,18 +170,24 @@ impl Hub {
             return;
         }
         let site = ask.site.clone();
-        let since = *self.refused_since.entry(site.clone()).or_insert(now);
-        if now.duration_since(since) >= self.config.lease_give_up {
+        let ungranted = self.patience.refused(&site, &refused, now);
+        if ungranted.is_some_and(|time| time >= self.config.lease_give_up) {
             let message = format!(
                 "no lease of site {site} for {} s (LEASE_GIVE_UP): {}",
                 self.config.lease_give_up.as_secs(),
-                refusal.message
+                refused.refusal.message
             );
             self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnavailable, message), now);
             return;
         }
         if let Some(slot) = slot {
-            if let Some(delay) = self.shared_hosts.refused(&slot, &ask, refused.wait, now) {
+            // An identity may come back at any time, and nobody calls one request of a shared host.
+            let longest = if waits_for_return { RETURN } else { Duration::MAX };
+            let delay = self.shared_hosts.refused(&slot, &ask, refused.wait.min(longest), now);
+            if let Some(delay) = delay {
+                if waits_for_return {
+                    self.waiting_slots.entry(site).or_default().insert(slot);
+                }
                 self.put_back_after_group(id, delay, now);
                 return;
             }
@@ -321,9 +329,14 @@ impl Hub {
                     format!("the control plane takes no report of this node ({why}); check SPINNERET_TOKEN and its scopes");
                 self.stop(StopReason::Unauthorized(message), now);
             }
-            ReporterFact::Delayed { queued, why } => {
+            ReporterFact::Delayed { queued, why, begun } => {
                 self.reporter_says = Some(format!("{queued} reports wait: {why}"));
+                if self.config.is_remote {
+                    let tried = "reports were handed over";
+                    self.acts.push(Act::BrokerControl(BrokerControl::Missed { begun, tried, error: why }));
+                }
             }
+            ReporterFact::Heard => self.acts.push(Act::BrokerControl(BrokerControl::Heard)),
         }
     }
 

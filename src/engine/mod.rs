@@ -19,6 +19,7 @@ pub mod lease_books;
 pub mod message;
 mod outbox;
 mod owed;
+mod patience;
 mod places;
 mod record;
 mod refusal;

@@ -13,11 +13,17 @@ use super::act::Act;
 use super::hub::Hub;
 use super::kept::MARGIN;
 use super::ticket::State;
+use crate::scheduler::job::JobKind;
 use crate::scheduler::message::Control as SchedulerControl;
 
 impl Hub {
     /// The ticket has its lease: it goes on the wire, now or at the end of this turn or when there is a place.
     pub(super) fn go(&mut self, id: u64, now: Instant) {
+        if self.is_before_its_time(id) {
+            self.free_slot(id);
+            self.put_back_after_group(id, Duration::ZERO, now);
+            return;
+        }
         let Some(ahead) = &mut self.ahead else {
             self.fetch(id, now);
             return;
@@ -33,6 +39,11 @@ impl Hub {
         let per_slot = self.config.context.settings().concurrent_requests_per_domain.max(1);
         let mut left = VecDeque::with_capacity(waiting.len());
         for id in waiting {
+            if self.is_before_its_time(id) {
+                self.free_slot(id);
+                self.put_back_after_group(id, Duration::ZERO, now);
+                continue;
+            }
             let Some(ticket) = self.tickets.get_mut(&id).filter(|t| t.state == State::Ready) else { continue };
             let slot = ticket.slot.as_ref();
             let is_full = self.ahead.as_ref().zip(slot).is_some_and(|(ahead, slot)| ahead.on_wire(slot) >= per_slot);
@@ -51,6 +62,16 @@ impl Hub {
         if let Some(ahead) = &mut self.ahead {
             ahead.ready = left;
         }
+    }
+
+    /// Whether the ticket's job was given out when its host had no delay, and there is one now: several of them would
+    /// go at once.
+    fn is_before_its_time(&self, id: u64) -> bool {
+        self.is_paced
+            && self.tickets.get(&id).is_some_and(|ticket| {
+                let is_page = ticket.job.as_ref().is_some_and(|job| job.kind != JobKind::Robots);
+                is_page && ticket.slot.is_some() && !ticket.wants_sent
+            })
     }
 
     /// The ticket is on the wire of its slot.

@@ -23,7 +23,7 @@ const BETWEEN: Duration = Duration::from_millis(1);
 /// What a request is leased for.
 type Lane = (Arc<str>, Arc<str>, Arc<str>);
 
-/// Hosts that had a refusal.
+/// Hosts that had a refusal, and those that may be shared.
 #[derive(Debug, Default)]
 pub(super) struct SharedHosts(HashMap<SlotKey, Host>);
 
@@ -36,6 +36,13 @@ struct Host {
 }
 
 impl SharedHosts {
+    /// Notes that a request of this host is queued that may be leased for something else than others of the host. One that
+    /// names its site itself speaks for nobody else, so its host is shared.
+    pub(super) fn queued(&mut self, slot: &SlotKey, ask: &Ask, names_its_own: bool, now: Instant) {
+        let host = self.host(slot, ask, now);
+        host.is_shared |= names_its_own || !is_of(&host.lane, ask);
+    }
+
     /// Notes that a request of this host asks for a lease.
     pub(super) fn asks(&mut self, slot: &SlotKey, ask: &Ask) {
         if let Some(host) = self.0.get_mut(slot) {
@@ -45,11 +52,7 @@ impl SharedHosts {
 
     /// Notes a refusal. `None`: the whole host may be gated; otherwise how long this request waits by itself.
     pub(super) fn refused(&mut self, slot: &SlotKey, ask: &Ask, wait: Duration, now: Instant) -> Option<Duration> {
-        if self.0.len() >= HOSTS && !self.0.contains_key(slot) {
-            self.0.clear();
-        }
-        let lane = || (ask.site.clone(), ask.client.clone(), ask.group.clone());
-        let host = self.0.entry(slot.clone()).or_insert_with(|| Host { lane: lane(), is_shared: false, next: now });
+        let host = self.host(slot, ask, now);
         host.is_shared |= !is_of(&host.lane, ask);
         if !host.is_shared {
             return None;
@@ -57,6 +60,14 @@ impl SharedHosts {
         let at = host.next.max(now + wait.min(LONGEST));
         host.next = at + BETWEEN;
         Some(at.duration_since(now))
+    }
+
+    fn host(&mut self, slot: &SlotKey, ask: &Ask, now: Instant) -> &mut Host {
+        if self.0.len() >= HOSTS && !self.0.contains_key(slot) {
+            self.0.clear();
+        }
+        let lane = || (ask.site.clone(), ask.client.clone(), ask.group.clone());
+        self.0.entry(slot.clone()).or_insert_with(|| Host { lane: lane(), is_shared: false, next: now })
     }
 }
 
@@ -95,6 +106,20 @@ mod tests {
             None,
             "other hosts have nothing to do with it"
         );
+    }
+
+    #[test]
+    fn a_host_is_known_to_be_shared_before_its_first_refusal_by_what_is_queued() {
+        let (now, slot, wait) = (Instant::now(), SlotKey("shop.example".into()), Duration::from_secs(30));
+        let mut hosts = SharedHosts::default();
+        hosts.queued(&slot, &ask("one"), false, now);
+        hosts.queued(&slot, &ask("one"), false, now);
+        assert_eq!(hosts.refused(&slot, &ask("one"), wait, now), None);
+        hosts.queued(&slot, &ask("two"), false, now);
+        assert_eq!(hosts.refused(&slot, &ask("one"), wait, now), Some(LONGEST));
+        let own = SlotKey("own.example".into());
+        hosts.queued(&own, &ask("one"), true, now);
+        assert_eq!(hosts.refused(&own, &ask("one"), wait, now), Some(LONGEST));
     }
 
     #[test]

@@ -244,7 +244,7 @@ impl Hub {
             }
             Step::Reports => {
                 self.order_owed_records();
-                self.acts.push(Act::ReporterControl(ReporterControl::Flush));
+                self.acts.push(Act::ReporterControl(ReporterControl::HandOver));
                 self.arm(step, limit / 4, now);
             }
             Step::Books => {

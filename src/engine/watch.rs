@@ -164,8 +164,8 @@ impl Hub {
         if let Some(why) = &self.reporter_says {
             parts.push(why.clone());
         }
-        if !self.refused_since.is_empty() {
-            let sites: Vec<&str> = self.refused_since.keys().map(AsRef::as_ref).collect();
+        if !self.patience.is_empty() {
+            let sites: Vec<&str> = self.patience.sites().collect();
             parts.push(format!("leases of {}", sites.join(", ")));
         }
         if let Some(due) = self.next_due {

@@ -1,5 +1,7 @@
 //! What the engine orders from the reporter, and what the reporter answers.
 
+use tokio::time::Instant;
+
 use crate::plane::{LeaseId, Rejected, Report};
 
 /// Orders of the engine.
@@ -12,8 +14,10 @@ pub enum Order {
 /// Commands that never wait behind orders.
 #[derive(Debug)]
 pub enum Control {
-    /// Send what is queued, at once.
+    /// Send what is queued without waiting for more of it.
     Flush,
+    /// The same, and without waiting until a plane that failed may be asked again: the job ends.
+    HandOver,
     /// Own timer.
     Tick,
 }
@@ -43,5 +47,9 @@ pub enum Fact {
         queued: usize,
         /// Why.
         why: String,
+        /// When the call began.
+        begun: Instant,
     },
+    /// A plane behind a network answered a call, whatever it said.
+    Heard,
 }

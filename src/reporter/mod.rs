@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use self::backoff::wait;
 pub use self::error_kind::error_kind;
 use self::message::{Control, Fact, Order};
-use self::queue::{Due, Limits, Queue};
+use self::queue::{Due, Haste, Limits, Queue};
 use crate::actor::{Controls, Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
 use crate::broker::{Call, Net};
@@ -57,6 +57,8 @@ struct State {
     queue: Queue<Slot>,
     /// How the call under way ended, until an incarnation has dealt with it.
     answer: Option<Answer>,
+    /// When the call under way began, once it is known to wait; kept for its answer.
+    begun: Option<Instant>,
     /// The call is being begun, and whoever does so looks for its answer then: no tick is needed.
     beginning: bool,
 }
@@ -109,8 +111,10 @@ pub struct Reporter {
     limits: Limits,
     dice: Dice,
     tick: Option<(Instant, Timer)>,
-    /// A flush was asked for, and reports from before it may still be in the lane.
-    flush: bool,
+    /// Haste was asked for, and reports from before that may still be in the lane.
+    haste: Haste,
+    /// The plane is behind a network: whether it answers is news.
+    is_remote: bool,
 }
 
 impl Reporter {
@@ -118,7 +122,8 @@ impl Reporter {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let limits = Limits { batch: parts.batch.max(1), flush: parts.flush };
-        Self { limits, dice: Dice::new(parts.seed), tick: None, flush: false, parts }
+        let is_remote = parts.plane.is_remote();
+        Self { limits, dice: Dice::new(parts.seed), tick: None, haste: Haste::None, is_remote, parts }
     }
 
     /// Deals with the answer there may be and makes the calls that are due.
@@ -129,7 +134,8 @@ impl Reporter {
                 let mut state = backlog.state();
                 let answer = state.answer.take();
                 if let Some(answer) = answer {
-                    self.settle(&mut state.queue, answer);
+                    let begun = state.begun.take();
+                    self.settle(&mut state.queue, answer, begun);
                 }
                 state.queue.due(self.limits, Instant::now())
             };
@@ -150,19 +156,22 @@ impl Reporter {
         };
         let plane = Arc::clone(&self.parts.plane);
         let mut leave = Leave { backlog: self.parts.backlog.clone(), reporter: cx.controls(), answer: None };
+        let begun = self.is_remote.then(Instant::now);
         let call = self.parts.net.run(async move {
             leave.answer = Some(plane.report(reports).await);
             drop(leave);
         });
+        let mut state = self.parts.backlog.state();
         if let Call::Waiting(waiting) = call {
+            state.begun = begun;
             cx.spawn(waiting, |_, _, _| {}); // the answer is in the backlog, and a tick says so
         }
-        let mut state = self.parts.backlog.state();
         state.beginning = false;
         state.answer.is_some()
     }
 
-    fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer) {
+    /// Deals with the answer of a call; `begun` where it had to wait, as every call over a network does.
+    fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer, begun: Option<Instant>) {
         let stats = &self.parts.stats;
         let count = |name: &'static str, by: u64| {
             if by > 0 {
@@ -182,7 +191,7 @@ impl Reporter {
                 let (queued, why) = (queue.len(), e.to_string());
                 let fact = match e {
                     PlaneError::Unauthorized(_) => Fact::Unauthorized(why),
-                    _ => Fact::Delayed { queued, why },
+                    _ => Fact::Delayed { queued, why, begun: begun.unwrap_or(now) },
                 };
                 self.parts.engine.post(engine::message::Fact::Reporter(fact));
                 return;
@@ -191,7 +200,10 @@ impl Reporter {
             Err(e) => queue.refused(&e.to_string()),
         };
         stats.add("reporter/reports", i64::try_from(settled.handed).unwrap_or(i64::MAX));
-        let mut facts = Vec::with_capacity(1 + settled.rejected.len());
+        let mut facts = Vec::with_capacity(2 + settled.rejected.len());
+        if begun.is_some() {
+            facts.push(Fact::Heard);
+        }
         if settled.handed > 0 {
             facts.push(Fact::Handed { reports: settled.handed, ends: settled.ends });
         }
@@ -233,7 +245,8 @@ impl Worker for Reporter {
 
     fn control(&mut self, control: Control, _: &mut Cx<'_, Self>) {
         match control {
-            Control::Flush => self.flush = true,
+            Control::Flush => self.haste = self.haste.max(Haste::Flush),
+            Control::HandOver => self.haste = Haste::HandOver,
             Control::Tick => {} // the end of the turn looks at the clock
         }
     }
@@ -241,10 +254,12 @@ impl Worker for Reporter {
     fn turn_end(&mut self, cx: &mut Cx<'_, Self>) {
         let queued = {
             let mut state = self.parts.backlog.state();
-            if self.flush {
+            if self.haste != Haste::None {
                 // The command overtook the reports that were sent before it.
-                state.queue.flush();
-                self.flush = cx.queued() > 0;
+                state.queue.hurry(self.haste);
+                if cx.queued() == 0 {
+                    self.haste = Haste::None;
+                }
             }
             state.queue.len()
         };

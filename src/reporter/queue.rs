@@ -38,9 +38,20 @@ pub struct Queue<S> {
     flying: VecDeque<Entry<S>>,
     /// Waiting reports that end a lease: they free an identity, so they are worth a call at once.
     releasing: usize,
-    flush: bool,
+    haste: Haste,
     failures: u32,
     retry_at: Option<Instant>,
+}
+
+/// What the reports that are queued do not wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Haste {
+    /// They wait for others, and for the back-off.
+    None,
+    /// They do not wait for others.
+    Flush,
+    /// They wait for nothing.
+    HandOver,
 }
 
 #[derive(Debug)]
@@ -65,7 +76,7 @@ impl<S> Queue<S> {
     /// An empty queue.
     #[must_use]
     pub const fn new() -> Self {
-        Self { waiting: VecDeque::new(), flying: VecDeque::new(), releasing: 0, flush: false, failures: 0, retry_at: None }
+        Self { waiting: VecDeque::new(), flying: VecDeque::new(), releasing: 0, haste: Haste::None, failures: 0, retry_at: None }
     }
 
     /// Adds a report.
@@ -74,9 +85,9 @@ impl<S> Queue<S> {
         self.waiting.push_back(Entry { report, since: now, _slot: slot });
     }
 
-    /// Has everything that is queued sent without waiting for others or for the back-off.
-    pub fn flush(&mut self) {
-        self.flush = !self.waiting.is_empty();
+    /// Has everything that is queued sent with this haste, or with the greater one it has already.
+    pub fn hurry(&mut self, haste: Haste) {
+        self.haste = if self.waiting.is_empty() { Haste::None } else { self.haste.max(haste) };
     }
 
     /// Reports waiting and under way.
@@ -95,12 +106,12 @@ impl<S> Queue<S> {
     #[must_use]
     pub fn due(&self, limits: Limits, now: Instant) -> Due {
         let Some(oldest) = self.waiting.front().filter(|_| self.flying.is_empty()) else { return Due::No };
-        if self.flush {
+        if self.haste == Haste::HandOver {
             return Due::Now;
         }
         let at = match self.retry_at {
             Some(retry_at) => retry_at,
-            None if self.releasing > 0 || self.waiting.len() >= limits.batch => return Due::Now,
+            None if self.haste == Haste::Flush || self.releasing > 0 || self.waiting.len() >= limits.batch => return Due::Now,
             None => oldest.since.checked_add(limits.flush).unwrap_or(now),
         };
         if at <= now { Due::Now } else { Due::At(at) }
@@ -113,7 +124,9 @@ impl<S> Queue<S> {
             let some = limits.batch.max(1).min(self.waiting.len());
             self.flying = self.waiting.drain(..some).collect();
             self.releasing -= self.flying.iter().filter(|entry| entry.report.release).count();
-            self.flush &= !self.waiting.is_empty();
+            if self.waiting.is_empty() {
+                self.haste = Haste::None;
+            }
         }
         self.flying.iter().map(|entry| entry.report.clone()).collect()
     }
@@ -150,7 +163,7 @@ impl<S> Queue<S> {
     /// failures in a row. [`Queue::hold_until`] must follow.
     pub fn failed(&mut self) -> u32 {
         self.failures = self.failures.saturating_add(1);
-        self.flush = false;
+        self.haste = Haste::None;
         self.releasing += self.flying.iter().filter(|entry| entry.report.release).count();
         while let Some(entry) = self.flying.pop_back() {
             self.waiting.push_front(entry);
@@ -158,7 +171,7 @@ impl<S> Queue<S> {
         self.failures
     }
 
-    /// Makes no call before `at`, but for a flush.
+    /// Makes no call before `at`, but in the greatest haste.
     pub fn hold_until(&mut self, at: Instant) {
         self.retry_at = Some(at);
     }
@@ -227,15 +240,19 @@ mod tests {
         let later = start + Duration::from_secs(1);
         queue.hold_until(later);
         assert_eq!(queue.due(LIMITS, start), Due::At(later));
-        queue.flush();
-        assert_eq!(queue.due(LIMITS, start), Due::Now, "a flush does not wait");
+        queue.hurry(Haste::Flush);
+        assert_eq!(queue.due(LIMITS, start), Due::At(later), "a plane that failed is not asked in a loop");
+        queue.hurry(Haste::HandOver);
+        queue.hurry(Haste::Flush);
+        assert_eq!(queue.due(LIMITS, start), Due::Now, "the last reports do not wait");
         assert_eq!(ids(&queue.call(LIMITS)), [1, 2, 3]);
         assert_eq!(queue.failed(), 2);
         queue.hold_until(later);
-        assert_eq!(queue.due(LIMITS, start), Due::At(later), "one flush is one try");
+        assert_eq!(queue.due(LIMITS, start), Due::At(later), "one haste is one try");
         assert_eq!(ids(&queue.call(LIMITS)), [1, 2, 3]);
         assert_eq!(queue.taken(Vec::new()).handed, 3);
-        queue.flush();
+        queue.hurry(Haste::Flush);
+        assert_eq!(queue.due(LIMITS, start), Due::Now, "without a failure a flush does not wait");
         assert_eq!(ids(&queue.call(LIMITS)), [4, 5]);
         let end = queue.refused("over");
         assert_eq!(end.handed, 0);
@@ -253,7 +270,7 @@ mod tests {
         Taken(Vec<u64>),
         Refused,
         Failed,
-        Flush,
+        Hurry(Haste),
     }
 
     proptest! {
@@ -265,7 +282,7 @@ mod tests {
                 3 => proptest::collection::vec(0u64..60, 0..4).prop_map(Step::Taken),
                 1 => Just(Step::Refused),
                 2 => Just(Step::Failed),
-                1 => Just(Step::Flush),
+                1 => prop_oneof![Just(Haste::Flush), Just(Haste::HandOver)].prop_map(Step::Hurry),
             ], 1..120)
         ) {
             let now = Instant::now();
@@ -301,7 +318,7 @@ mod tests {
                         queue.hold_until(now);
                         flying.clear();
                     }
-                    Step::Flush => queue.flush(),
+                    Step::Hurry(haste) => queue.hurry(haste),
                 }
                 prop_assert_eq!(queue.len() as u64, pushed - settled);
                 prop_assert_eq!(Rc::strong_count(&slot) - 1, queue.len());

@@ -159,7 +159,7 @@ fn nothing_is_lost_or_reordered_while_the_plane_is_away() {
         stage.offer(1, true);
         let start = Instant::now();
         for failure in 1..=6 {
-            let Fact::Delayed { queued, why } = stage.fact().await else { panic!("no delay told") };
+            let Fact::Delayed { queued, why, .. } = stage.fact().await else { panic!("no delay told") };
             assert_eq!(queued, failure);
             assert!(why.contains("scripted"), "{why}");
             stage.offer(failure as u64 + 1, true);
@@ -173,7 +173,7 @@ fn nothing_is_lost_or_reordered_while_the_plane_is_away() {
 }
 
 #[test]
-fn a_flush_sends_at_once_even_while_the_plane_is_away() {
+fn the_last_reports_go_at_once_even_while_the_plane_is_away() {
     run_local(async {
         let plane = Scripted::new();
         plane.reports.lock().unwrap().extend((0..6).map(|_| unavailable()));
@@ -181,12 +181,50 @@ fn a_flush_sends_at_once_even_while_the_plane_is_away() {
         stage.offer(1, false);
         for call in 1..=6 {
             let before = Instant::now();
-            assert!(stage.reporter.inbox().controls().tell(Control::Flush));
+            assert!(stage.reporter.inbox().controls().tell(Control::HandOver));
             assert!(matches!(stage.fact().await, Fact::Delayed { .. }));
             assert_eq!((before.elapsed(), plane.calls().len()), (Duration::ZERO, call));
         }
-        stage.reporter.inbox().controls().tell(Control::Flush);
+        stage.reporter.inbox().controls().tell(Control::HandOver);
         assert_eq!(stage.handed().await, 1);
+    });
+}
+
+#[test]
+fn no_flush_makes_a_plane_that_is_away_be_asked_in_a_loop() {
+    run_local(async {
+        let plane = Scripted::new();
+        plane.reports.lock().unwrap().extend((0..100).map(|_| unavailable()));
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 1_000);
+        for id in 0..600 {
+            stage.offer(id, id % 7 == 0);
+            stage.reporter.inbox().controls().tell(Control::Flush);
+            sleep(millis(50)).await;
+        }
+        let calls = plane.calls().len();
+        assert!((4..12).contains(&calls), "{calls} calls in 30 s");
+        while let Some((EngineFact::Reporter(fact), _)) = stage.engine.take() {
+            assert!(matches!(fact, Fact::Delayed { .. }), "{fact:?}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_of_a_plane_behind_a_network_is_told_as_such() {
+    run_local(async {
+        let plane = Scripted::remote();
+        plane.reports.lock().unwrap().extend([
+            Act::After(millis(5), Ok(Taken::default())),
+            Act::After(millis(5), Err(PlaneError::Unavailable("away".to_owned()))),
+        ]);
+        let stage = stage(Arc::clone(&plane) as _, Net::Here, 1_000);
+        stage.offer(1, true);
+        assert!(matches!(stage.fact().await, Fact::Heard));
+        assert_eq!(stage.handed().await, 1);
+        let begun = Instant::now();
+        stage.offer(2, true);
+        let Fact::Delayed { begun: told, .. } = stage.fact().await else { panic!("no delay told") };
+        assert_eq!((told, begun.elapsed()), (begun, millis(5)));
     });
 }
 

@@ -313,6 +313,10 @@ fn hub_config(
             let rules = rules.clone();
             Box::new(move |job| rules.ask(&job.request))
         },
+        may_differ: {
+            let rules = rules.clone();
+            Box::new(move |job| rules.may_differ(&job.request))
+        },
         stays: {
             let rules = rules.clone();
             Box::new(move |job, to| rules.stays(&job.request, to))

@@ -145,9 +145,15 @@ impl Slots {
 
     /// Changes delay and concurrency at once, also of delays that run.
     pub(crate) fn set_pacing(&mut self, pacing: Pacing, now: Instant) {
+        let is_first_delay = self.pacing.delay.is_zero() && !pacing.delay.is_zero();
         self.pacing = pacing;
         let ids: Vec<SlotId> = self.ids.values().copied().collect();
         for id in ids {
+            // Without a delay nobody told of what was sent: the last one may have gone just now.
+            if is_first_delay && self.slot(id).is_some_and(|slot| slot.active > 0 && slot.crawl_delay.is_zero()) {
+                let throw = self.dice.throw();
+                self.change(id, now, |slot| slot.last = Some((now, throw)));
+            }
             self.file(id, now);
         }
     }

@@ -89,6 +89,9 @@ fn a_renewal_and_a_release_that_are_answered_are_signs_of_life_too() {
     run_local(async {
         let plane = Scripted::remote();
         plane.acquires.lock().unwrap().extend((0..2).map(|_| unreachable()));
+        let end = Instant::now() + Duration::from_secs(1_000);
+        plane.renewals.lock().unwrap().extend((0..9).map(|_| Act::After(millis(1), Ok(end))));
+        plane.releases.lock().unwrap().push_back(Act::After(millis(1), Ok(())));
         let stage = staged(Arc::clone(&plane) as _, Net::Here, 8, Some(Duration::from_secs(30)));
         let renew = |at: Instant| {
             let expires_at = at + Duration::from_secs(75);
@@ -99,7 +102,7 @@ fn a_renewal_and_a_release_that_are_answered_are_signs_of_life_too() {
         renew(Instant::now() + Duration::from_secs(20));
         sleep(Duration::from_secs(100)).await;
         assert!(stage.engine.take().is_none());
-        assert_eq!(stage.count("lease/plane_away_ms_max"), 20_000);
+        assert_eq!(stage.count("lease/plane_away_ms_max"), 20_001);
         stage.tell(Control::Renewed(LeaseId("l1".into())));
         stage.offer(1, "shop");
         stage.refused().await;
@@ -107,7 +110,49 @@ fn a_renewal_and_a_release_that_are_answered_are_signs_of_life_too() {
         stage.tell(Control::Release(LeaseId("l1".into())));
         sleep(Duration::from_secs(100)).await;
         assert!(stage.engine.take().is_none());
-        assert_eq!(stage.count("lease/plane_away_ms_max"), 25_000);
+        assert_eq!(stage.count("lease/plane_away_ms_max"), 25_001);
+    });
+}
+
+#[test]
+fn what_others_hear_of_the_plane_counts_as_what_the_broker_hears() {
+    run_local(async {
+        let plane = Scripted::remote();
+        plane.acquires.lock().unwrap().push_back(unreachable());
+        let stage = staged(Arc::clone(&plane) as _, Net::Here, 8, Some(Duration::from_secs(30)));
+        stage.offer(1, "shop");
+        stage.refused().await;
+        sleep(Duration::from_secs(20)).await;
+        stage.tell(Control::Heard);
+        sleep(Duration::from_secs(100)).await;
+        assert!(stage.engine.take().is_none(), "it answered");
+        let begun = Instant::now();
+        for _ in 0..2 {
+            stage.tell(Control::Missed { begun, tried: "reports were handed over", error: "no route".to_owned() });
+            sleep(Duration::from_secs(20)).await;
+        }
+        let (Fact::PlaneLost(why), _) = stage.engine.next().await else { panic!("something else was told") };
+        assert!(why.contains("no route"), "{why}");
+    });
+}
+
+#[test]
+fn an_anonymous_lease_needs_no_plane_and_is_no_sign_of_life() {
+    run_local(async {
+        let plane = Scripted::remote();
+        plane.acquires.lock().unwrap().extend([unreachable(), Act::Now(Ok(grant("any")))]);
+        let stage = staged(Arc::clone(&plane) as _, Net::Here, 8, Some(Duration::from_secs(30)));
+        stage.offer(1, "shop");
+        stage.refused().await;
+        for ticket in 2..40 {
+            stage.ask(ticket, Ask { anonymous: true, ..ask("free.test") });
+            assert_eq!(stage.leased().await.tag, tag(ticket));
+            stage.tell(Control::Release(LeaseId("any".into())));
+            sleep(Duration::from_millis(500)).await;
+        }
+        sleep(Duration::from_secs(20)).await;
+        assert!(matches!(stage.fact().await, Fact::PlaneLost(_)));
+        assert_eq!(plane.calls().iter().filter(|call| *call == "acquire shop").count(), 1);
     });
 }
 

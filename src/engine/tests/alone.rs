@@ -54,6 +54,7 @@ impl Alone {
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
             start_cursor: 0,
+            may_differ: Box::new(|_| false),
             stays: Box::new(|_, to| to.host_str().is_some_and(|host| host.ends_with("shop.test"))),
             ask: Box::new(|job| {
                 let host = job.url().host_str()?;
@@ -98,7 +99,7 @@ impl Alone {
 
     fn refuse(&mut self, tag: Tag, why: RefusalKind) {
         let refusal = Refusal { why, retry_after: None, message: "no such thing".into() };
-        self.hub.fact(Fact::Refused(Refused { tag, refusal, wait: Duration::from_secs(1) }), self.now);
+        self.hub.fact(Fact::Refused(Refused { tag, refusal, wait: Duration::from_secs(1), is_held: false }), self.now);
     }
 
     fn grant(&mut self, tag: Tag) {

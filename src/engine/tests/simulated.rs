@@ -1,5 +1,7 @@
 //! Conservation under any interleaving: leases, reports, requests and items all add up, and the job ends.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
@@ -42,6 +44,7 @@ enum Blow {
     Broker,
     Collector,
     Parser,
+    Delay(u64),
     Stop,
     Kill,
 }
@@ -60,6 +63,7 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
                     Blow::Broker => world.broker_dies(),
                     Blow::Collector => world.collector_dies(),
                     Blow::Parser => world.parser_dies(),
+                    Blow::Delay(millis) => world.settings(concurrent, Duration::from_millis(*millis)),
                     Blow::Stop => world.stop(),
                     Blow::Kill => {
                         world.stop();
@@ -83,6 +87,7 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     let reports: u64 = world.reports.values().sum();
     prop_assert_eq!(reports, world.sent);
     prop_assert_eq!(ended.tally.kept, ended.delivery.items);
+    prop_assert_eq!(world.unpaced, 0);
     prop_assert!(world.max_open <= concurrent, "{} fetches at once", world.max_open);
     prop_assert!(world.max_of_host <= mood.per_slot, "{} fetches at once of one host", world.max_of_host);
     // The engine's own books say the same; no share of a lease is left.
@@ -143,7 +148,7 @@ proptest! {
     fn restarts_lose_and_double_nothing(
         mood in mood(),
         seed: u64,
-        blows in proptest::collection::vec((1_usize..400, prop_oneof![Just(Blow::Broker), Just(Blow::Collector), Just(Blow::Parser)]), 1..8),
+        blows in proptest::collection::vec((1_usize..400, prop_oneof![Just(Blow::Broker), Just(Blow::Collector), Just(Blow::Parser), (0_u64..2).prop_map(|n| Blow::Delay(n * 20))]), 1..8),
     ) {
         play(mood, seed, 4, &blows)?;
     }

@@ -152,6 +152,11 @@ pub(super) struct World {
     /// Uses of leases by children of the pages that got them.
     pub keeping: u64,
     renewing: BTreeSet<LeaseId>,
+    /// Fetches whose sending the scheduler waits for.
+    wants_sent: BTreeSet<Tag>,
+    is_paced: bool,
+    /// Pages that went out without a delay when there was one.
+    pub unpaced: u64,
 }
 
 impl World {
@@ -183,6 +188,7 @@ impl World {
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
             start_cursor: 0,
+            may_differ: Box::new(|_| false),
             stays: Box::new(move |job, to| mood.wide || job.url().origin() == to.origin()),
             ask: Box::new(|job| {
                 (job.url().host_str() != Some("c.test")).then(|| Ask {
@@ -260,6 +266,9 @@ impl World {
             abandoned: false,
             keeping: 0,
             renewing: BTreeSet::new(),
+            wants_sent: BTreeSet::new(),
+            is_paced: false,
+            unpaced: 0,
         };
         world.hub.begin(now);
         world.turn();
@@ -327,6 +336,18 @@ impl World {
         self.turn();
     }
 
+    /// Settings change while everything is under way.
+    pub(super) fn settings(&mut self, concurrent: usize, delay: Duration) {
+        let settings = Settings {
+            concurrent_requests: concurrent,
+            concurrent_requests_per_domain: self.mood.per_slot,
+            download_delay: delay,
+            ..Settings::default()
+        };
+        self.is_paced = !delay.is_zero();
+        self.control(Control::Settings(Arc::new(settings)));
+    }
+
     pub(super) fn books(&self) -> Books {
         self.frontier.books()
     }
@@ -390,7 +411,13 @@ impl World {
                 self.pending.retain(|p| !matches!(p, Pending::Renew(l, _) if *l == lease));
             }
             Act::BrokerControl(_) | Act::ReporterControl(_) => {}
-            Act::Downloader(DownloaderOrder::Fetch { tag, job, .. }) => self.pending.push(Pending::Fetch(tag, job)),
+            Act::Downloader(DownloaderOrder::Fetch { tag, job, wants_sent, .. }) => {
+                self.unpaced += u64::from(self.is_paced && !wants_sent && job.kind != JobKind::Robots);
+                if wants_sent {
+                    self.wants_sent.insert(tag);
+                }
+                self.pending.push(Pending::Fetch(tag, job));
+            }
             Act::DownloaderControl(DownloaderControl::CancelAll) => {
                 let fetches: Vec<_> = self.pending.extract_if(.., |p| matches!(p, Pending::Fetch(..))).collect();
                 for fetch in fetches {
@@ -516,7 +543,7 @@ impl World {
             let why = if self.dice.chance(3) { RefusalKind::Invalid } else { TEMPORARY[self.dice.below(TEMPORARY.len())] };
             let refusal = Refusal { why, retry_after: None, message: "all in use".into() };
             let wait = Duration::from_millis(100);
-            self.hub.fact(Fact::Refused(Refused { tag, refusal, wait }), self.now);
+            self.hub.fact(Fact::Refused(Refused { tag, refusal, wait, is_held: false }), self.now);
             return;
         }
         self.leases += 1;
@@ -536,7 +563,9 @@ impl World {
 
     fn fetch(&mut self, tag: Tag, job: &Job) {
         self.sent += 1;
-        self.hub.fact(Fact::Sent(Sent { tag, at: self.now }), self.now);
+        if self.wants_sent.remove(&tag) {
+            self.hub.fact(Fact::Sent(Sent { tag, at: self.now }), self.now);
+        }
         let ok = attempt(Some(200), None, self.now);
         let (verdict, attempt) = if job.kind == JobKind::Robots {
             let status = if self.dice.chance(20) { 404 } else { 200 };

@@ -82,9 +82,17 @@ pub(super) struct Plane {
     pub(super) life: Option<Duration>,
     /// What every call with reports comes to from this time on.
     pub(super) reports_fail: Option<(Duration, PlaneError)>,
+    /// From this time on no call is ever answered.
+    pub(super) hangs_from: Option<Duration>,
     /// The next call with reports panics.
     pub(super) report_panics: AtomicBool,
     pub(super) granted: Mutex<Vec<(Duration, LeaseId, Ask)>>,
+}
+
+impl Plane {
+    fn hangs(&self) -> bool {
+        self.hangs_from.is_some_and(|from| self.notes.now() >= from)
+    }
 }
 
 impl ControlPlane for Plane {
@@ -92,7 +100,11 @@ impl ControlPlane for Plane {
         let now = self.notes.now();
         self.notes.add(format!("ask {} {}", ask.site, ask.path));
         let judged = (self.judge.lock().unwrap_or_else(PoisonError::into_inner))(&ask, now);
+        let hangs = self.hangs();
         Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
             match judged {
                 Judged::Grant => {}
                 Judged::GrantAfter(time) => tokio::time::sleep(time).await,
@@ -114,6 +126,9 @@ impl ControlPlane for Plane {
     fn report(&self, reports: Vec<Report>) -> BoxFuture<'_, Result<Taken, PlaneError>> {
         assert!(!self.report_panics.swap(false, Ordering::SeqCst), "a scripted panic of the plane");
         let now = self.notes.now();
+        if self.hangs() {
+            return Box::pin(std::future::pending());
+        }
         if let Some((_, error)) = self.reports_fail.as_ref().filter(|(from, _)| now >= *from) {
             return Box::pin(std::future::ready(Err(error.clone())));
         }
@@ -126,6 +141,9 @@ impl ControlPlane for Plane {
 
     fn release(&self, lease: LeaseId) -> BoxFuture<'_, Result<(), PlaneError>> {
         self.notes.add("release");
+        if self.hangs() {
+            return Box::pin(std::future::pending());
+        }
         self.releases.lock().unwrap().push(lease.clone());
         self.inner.release(lease)
     }

@@ -17,6 +17,7 @@ mod restarts;
 mod retries;
 mod robots;
 mod script;
+mod shared;
 mod shutdown;
 mod sides;
 mod stand;

@@ -94,6 +94,63 @@ fn a_site_without_any_grant_is_given_up_with_its_reason() {
 }
 
 #[test]
+fn a_plane_that_is_away_for_long_makes_no_site_give_up() {
+    let pages = (0..10).map(|n| follow(&format!("http://a.test/{n}")));
+    let mut stand = Stand::new()
+        .start(pages)
+        .with(|s| {
+            s.lease_give_up = 60 * SECOND;
+            s.spinneret_unavailable_timeout = Duration::ZERO;
+        })
+        .judge(|_, now| {
+            // 40 s of its own before the plane goes, 10 s after it came back: less than it may have.
+            let why = match now.as_secs() {
+                0..40 | 600..610 => RefusalKind::NoIdentity,
+                40..600 => RefusalKind::Unreachable,
+                _ => return Judged::Grant,
+            };
+            Judged::Refuse(why, Some(2 * SECOND))
+        });
+    stand.is_remote = true;
+    stand.leases = vec![rule("a.test", "shop")];
+    stand.identities = Some(identities("shop", 20));
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!((done.ended.books.handled, done.ended.books.failed), (10, 0));
+    let asks = done.times("ask shop").len();
+    assert!((250..500).contains(&asks), "{asks} asks in ten minutes");
+}
+
+#[test]
+fn a_long_queue_of_a_refused_site_costs_the_plane_few_asks() {
+    for (why, hint) in [
+        (RefusalKind::SitePaused, Some(30 * SECOND)),
+        (RefusalKind::NoIdentity, Some(SECOND)),
+        (RefusalKind::NoIdentity, None),
+        (RefusalKind::Overloaded, Some(150 * MILLI)),
+        (RefusalKind::CircuitOpen, Some(SECOND)),
+    ] {
+        for is_remote in [false, true] {
+            let mut stand = Stand::new()
+                .start((0..10_000).map(|n| follow(&format!("http://a.test/{n}"))))
+                .with(|s| s.frontier_max_bytes = 1 << 30)
+                .judge(move |_, now| if now < 30 * SECOND { Judged::Refuse(why, hint) } else { Judged::Grant });
+            stand.is_remote = is_remote;
+            stand.leases = vec![rule("a.test", "shop")];
+            stand.identities = Some(identities("shop", 100));
+            let done = stand.run();
+            done.assert_whole();
+            assert_eq!(done.ended.books.handled, 10_000);
+            let asks = done.times("ask shop");
+            let in_vain = asks.iter().filter(|at| **at < 30 * SECOND).count();
+            let held = done.count("lease/held");
+            assert!(in_vain <= 250, "{why:?} {hint:?} {is_remote}: {in_vain} asks in 30 s");
+            assert!(held <= 10_000, "{why:?} {hint:?} {is_remote}: {held} times to the gate");
+        }
+    }
+}
+
+#[test]
 fn a_node_the_plane_does_not_take_stops_the_job_with_exit_3() {
     for why in [RefusalKind::Unauthorized, RefusalKind::Forbidden] {
         let reason = "control_plane_unauthorized";

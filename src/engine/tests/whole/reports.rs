@@ -86,6 +86,22 @@ fn reports_wait_for_a_plane_that_is_away_and_a_stop_says_what_was_lost() {
 }
 
 #[test]
+fn a_job_that_waits_for_nothing_but_its_reports_gives_a_lost_plane_up() {
+    let mut stand = Stand::new().start((0..200).map(|n| follow(&a(&n.to_string())))).with(|s| {
+        s.report_queue = 5;
+        s.spinneret_unavailable_timeout = 60 * SECOND;
+    });
+    stand.is_remote = true;
+    stand.reports_fail = Some((Default::default(), PlaneError::Unavailable("no route".to_owned())));
+    let done = stand.run();
+    assert_eq!(done.ended.code, 3, "{:?}", done.ended);
+    let note = done.ended.note.clone().unwrap();
+    assert!(note.contains("no route") && note.contains("SPINNERET_UNAVAILABLE_TIMEOUT"), "{note}");
+    assert!(done.took >= 60 * SECOND && done.took < 75 * SECOND, "{:?}", done.took);
+    assert!(done.ended.books.balances() && done.ended.leases.balances());
+}
+
+#[test]
 fn a_batch_the_plane_never_takes_is_given_up_and_its_leases_are_given_back() {
     let mut stand = Stand::new().start([follow(&a("1")), follow(&a("2"))]);
     stand.reports_fail = Some((Default::default(), PlaneError::Invalid("too many".to_owned())));

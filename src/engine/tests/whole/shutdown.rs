@@ -8,7 +8,7 @@ use super::fakes::Judged;
 use super::script::Do::{self, Flush, Hang, Panic, Send, Sleep, Stop};
 use super::script::{follow, item};
 use super::stand::{Desk, Outcome, Stand};
-use super::{MILLI, SECOND};
+use super::{MILLI, SECOND, identities, rule};
 use crate::apcloudy::Answer as SinkAnswer;
 use crate::settings::OnFatal;
 use crate::testkit::transport::Answer;
@@ -287,5 +287,35 @@ fn a_sink_that_refuses_everything_leaves_the_crawl_alone_or_stops_it_with_a_reas
         assert_eq!(done.ended.note.is_some_and(|note| note.contains("401")), on_fatal == OnFatal::Stop);
         assert_eq!(done.ended.delivery.spooled, done.ended.delivery.items);
         assert!(done.spool_left);
+    }
+}
+
+#[test]
+fn a_plane_that_never_answers_again_holds_no_stop_up() {
+    for (is_remote, second, limit) in [
+        (true, None, WHOLE + SECOND),
+        (false, None, WHOLE + SECOND),
+        (true, Some(5 * SECOND), AT_ONCE + SECOND),
+        (false, Some(5 * SECOND), AT_ONCE + SECOND),
+    ] {
+        let mut stand = every_answer(Stand::new().start(pages()), &Answer::html("ok").after(300 * MILLI))
+            .with(|s| s.concurrent_requests_per_domain = 2)
+            .page("http://a.test/1", [Sleep(900 * MILLI)]);
+        stand.is_remote = is_remote;
+        stand.leases = vec![rule("a.test", "shop")];
+        stand.identities = Some(identities("shop", 20));
+        stand.hangs_from = Some(SECOND);
+        let done = stand.run_and(move |desk| async move {
+            tokio::time::sleep(2 * SECOND).await;
+            desk.stop();
+            if let Some(later) = second {
+                tokio::time::sleep(later).await;
+                desk.kill();
+            }
+        });
+        let since = done.took - 2 * SECOND - second.unwrap_or_default();
+        assert!(since <= limit, "{is_remote} {second:?}: {since:?}");
+        assert!(done.ended.books.balances() && done.ended.leases.balances(), "{:?}", done.ended);
+        assert!(done.ended.books.pending > 0);
     }
 }

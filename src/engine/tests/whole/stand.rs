@@ -73,6 +73,7 @@ pub(super) struct Stand {
     pub(super) is_remote: bool,
     pub(super) life: Option<Duration>,
     pub(super) reports_fail: Option<(Duration, PlaneError)>,
+    pub(super) hangs_from: Option<Duration>,
     pub(super) unmatched: UnmatchedLease,
 }
 
@@ -156,6 +157,7 @@ impl Stand {
             is_remote: false,
             life: None,
             reports_fail: None,
+            hangs_from: None,
             unmatched: UnmatchedLease::Anonymous,
         }
     }
@@ -209,7 +211,8 @@ impl Stand {
             Err(_) => panic!("the job never ends; the last of what happened: {:#?}", rest.tail()),
         };
         let took = began.elapsed();
-        while releasing.count() > 0 {
+        let last = Instant::now() + Duration::from_secs(1);
+        while releasing.count() > 0 && Instant::now() < last {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         // What is left to the plane and to dropped callbacks.
@@ -247,6 +250,7 @@ impl Stand {
             is_remote: self.is_remote,
             life: self.life,
             reports_fail: self.reports_fail,
+            hangs_from: self.hangs_from,
             report_panics: AtomicBool::new(self.report_panics),
         });
         let sink_open = Arc::new(AtomicBool::new(true));
