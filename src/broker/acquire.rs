@@ -34,6 +34,7 @@ pub(super) struct Waiter {
 
 impl LeaseBroker {
     pub(super) fn acquire(&mut self, tag: Tag, ask: Ask, slot: Slot, cx: &mut Cx<'_, Self>) {
+        self.note_site(&ask.site);
         if !self.gates.are_open()
             && let Pass::Hold(hold) = self.gates.pass(&ask, Instant::now())
         {

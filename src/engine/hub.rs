@@ -21,6 +21,7 @@ use super::lease::Asking;
 use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
 use super::record::Failures;
+use super::refused_reports::RefusedReports;
 use super::shared::SharedHosts;
 use super::shutdown::Phase;
 use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
@@ -29,7 +30,7 @@ use crate::api::context::Context;
 use crate::api::signal::{ConfigChanged, Lifecycle};
 use crate::api::stats::Stats;
 use crate::collector;
-use crate::plane::Ask;
+use crate::plane::{Ask, RefusalKind};
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::settings::RequestRecords;
 
@@ -172,8 +173,10 @@ pub(crate) struct Hub {
     pub(super) idle_made: u64,
     /// Requests of the present `idle` that the frontier took and did not know.
     pub(super) idle_stored: u64,
-    /// Sites that refused, since when; and the slots that wait for them.
-    pub(super) refused_since: HashMap<Arc<str>, Instant>,
+    /// Sites that refused, since when, and why the last time; and the slots that wait for them.
+    pub(super) refused_since: HashMap<Arc<str>, (Instant, RefusalKind)>,
+    /// What was told of reports that were refused.
+    pub(super) refused_reports: RefusedReports,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
     /// Asks under way, by site.
     pub(super) shared_hosts: SharedHosts,
@@ -256,6 +259,7 @@ impl Hub {
             idle_made: 0,
             idle_stored: 0,
             refused_since: HashMap::new(),
+            refused_reports: RefusedReports::default(),
             waiting_slots: HashMap::new(),
             shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),

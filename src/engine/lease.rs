@@ -168,7 +168,9 @@ impl Hub {
             return;
         }
         let site = ask.site.clone();
-        let since = *self.refused_since.entry(site.clone()).or_insert(now);
+        let (since, why) = self.refused_since.entry(site.clone()).or_insert((now, refusal.why));
+        *why = refusal.why;
+        let since = *since;
         if now.duration_since(since) >= self.config.lease_give_up {
             let message = format!(
                 "no lease of site {site} for {} s (LEASE_GIVE_UP): {}",
@@ -304,7 +306,13 @@ impl Hub {
             ReporterFact::Rejected { rejected, ends } => {
                 self.reports_done += 1;
                 self.reports_taken();
-                tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
+                if let Some(reports) = self.refused_reports.note(&rejected.reason, now) {
+                    tracing::warn!(
+                        reports,
+                        reason = rejected.reason,
+                        "the control plane refuses reports; reporter/rejected counts them"
+                    );
+                }
                 match ends {
                     Some(_) if rejected.is_unknown_lease => self.account.unknown += 1,
                     // The lease is still out: it ends without its report.

@@ -22,6 +22,7 @@ mod owed;
 mod places;
 mod record;
 mod refusal;
+mod refused_reports;
 mod shared;
 mod shutdown;
 #[cfg(test)]
