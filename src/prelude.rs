@@ -1,6 +1,7 @@
 //! Everything a spider needs: `use dragline::prelude::*;`
 //!
-//! A middleware needs more, all of it in [`api`](crate::api): `BeforeSend`, `AfterResponse`, `OnFault`, `Attempting`, `Outgoing`, `Reply`.
+//! What is rarer is in [`api`](crate::api): for a spider's `authorize` the types `Outgoing` and `Grant`; for a middleware
+//! `BeforeSend`, `AfterResponse`, `OnFault`, `Attempting`, `Outgoing`, `Reply`.
 
 pub use serde::{Deserialize, Serialize};
 pub use serde_json::{Value, json};

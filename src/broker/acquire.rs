@@ -34,6 +34,7 @@ pub(super) struct Waiter {
 
 impl LeaseBroker {
     pub(super) fn acquire(&mut self, tag: Tag, ask: Ask, slot: Slot, cx: &mut Cx<'_, Self>) {
+        self.note_site(&ask.site);
         // A plane behind a network gives anonymous leases without a call: whatever holds that plane holds none of them.
         let is_local = self.is_local(&ask);
         if !is_local

@@ -18,6 +18,7 @@ pub mod runtime;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -49,6 +50,9 @@ const RELEASES_AT_ONCE: usize = 32;
 
 /// A renewal the plane cannot be reached for is tried so often before its attempt has to end.
 const RENEW_TRIES: u32 = 3;
+
+/// Sites whose pauses and breakers are told.
+const SITES_TOLD: usize = 256;
 
 /// A renewed lease is not renewed again before this, whatever its expiry.
 const RENEW_LEAST: Duration = Duration::from_secs(1);
@@ -99,6 +103,8 @@ pub struct LeaseBroker {
     coalescer: Coalescer<Waiter>,
     /// Whether the plane answers; none for one in process, which does.
     presence: Option<Presence>,
+    /// The sites that were asked for: what is switched off there is told.
+    asked: BTreeSet<Arc<str>>,
     /// The plane tells what is switched off: then it tells too when that is over.
     is_told: bool,
     backoff: Backoff,
@@ -118,6 +124,7 @@ impl LeaseBroker {
             gates: Gates::new(parts.seed),
             coalescer: Coalescer::new(),
             presence: parts.plane.is_remote().then(|| Presence::new(parts.unavailable_timeout)),
+            asked: BTreeSet::new(),
             is_told: false,
             backoff: Backoff::new(parts.seed.rotate_left(32)),
             tick: None,
@@ -237,10 +244,24 @@ impl LeaseBroker {
         self.facts.push(Fact::RenewFailed(failed));
     }
 
+    /// Remembers that the site is asked for; says what is switched off there.
+    fn note_site(&mut self, site: &Arc<str>) {
+        if self.asked.len() >= SITES_TOLD || !self.asked.insert(Arc::clone(site)) {
+            return;
+        }
+        let news = self.parts.keeping.lock().runtime.news(&RuntimeState::default(), |name| name == &**site);
+        for line in news {
+            tracing::info!("{line}");
+        }
+    }
+
     /// Takes over what the plane says is switched off.
     fn runtime(&mut self, state: RuntimeState) {
         let before = std::mem::replace(&mut self.parts.keeping.lock().runtime, state.clone());
         self.is_told = state.is_known();
+        for line in state.news(&before, |site| self.asked.contains(site)) {
+            tracing::info!("{line}");
+        }
         state.apply(&before, &mut self.gates, Instant::now(), Timestamp::now());
     }
 

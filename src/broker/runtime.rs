@@ -136,6 +136,39 @@ impl RuntimeState {
         }
     }
 
+    /// What is off, or on again, since `before`, in lines for people; of the sites that are `asked` for.
+    pub(super) fn news(&self, before: &Self, asked: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (site, reason) in self.paused_sites().filter(|(site, reason)| asked(site) && before.paused(site) != Some(*reason)) {
+            lines.push(format!("site {site} is paused at the control plane{}; its requests wait", because(reason)));
+        }
+        let was_open = |of: (&str, &str, &str)| before.open().any(|(site, client, group, _)| (site, client, group) == of);
+        let is_open = |of: (&str, &str, &str)| self.open().any(|(site, client, group, _)| (site, client, group) == of);
+        for (site, client, group, circuit) in
+            self.open().filter(|(site, client, group, _)| asked(site) && !was_open((site, client, group)))
+        {
+            let until = circuit.open_until.map(|at| format!(" until {at:.0}")).unwrap_or_default();
+            let reason = because(&circuit.reason);
+            lines.push(format!(
+                "the breaker of {site}/{client}/{group} is open{until}{reason}; requests of that endpoint group wait"
+            ));
+        }
+        // Who is told nothing any more does not know that anything is on again.
+        if self.is_known() {
+            for (site, _) in before.paused_sites().filter(|(site, _)| asked(site) && self.paused(site).is_none()) {
+                lines.push(format!("site {site} is paused no more; its requests go on"));
+            }
+            for (site, client, group, _) in
+                before.open().filter(|(site, client, group, _)| asked(site) && !is_open((site, client, group)))
+            {
+                lines.push(format!(
+                    "the breaker of {site}/{client}/{group} is open no more; requests of that endpoint group go on"
+                ));
+            }
+        }
+        lines
+    }
+
     /// The reason a site is off, if it is.
     fn paused(&self, site: &str) -> Option<&str> {
         self.paused_sites().find(|(name, _)| *name == site).map(|(_, reason)| reason)

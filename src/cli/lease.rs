@@ -240,9 +240,9 @@ fn first<'r>(settings: &'r Settings, request: &Request) -> Result<Option<(usize,
 /// What becomes of a request that no rule covers.
 fn uncovered(host: &str, settings: &Settings) -> Covered {
     let none = if settings.leases.is_empty() {
-        "LEASES has no rule".to_owned()
+        "LEASES has no rule (those that a spider brings are not looked at)".to_owned()
     } else {
-        format!("none of the {} rules of LEASES covers {host}", settings.leases.len())
+        format!("no rule of LEASES covers {host}")
     };
     let (code, then) = match (unmatched(settings), settings.spinneret_url.is_some()) {
         (UnmatchedLease::Refuse, _) => (
@@ -282,9 +282,9 @@ fn advice(refusal: &Refusal, ask: &Ask, opened: &Opened, rule: Option<&str>) -> 
         RefusalKind::NoProxy => format!("{wait}; every proxy is in use or cools down, or none fits the rules of {site}"),
         RefusalKind::RateLimited => format!("{wait}; the token makes more calls than it may: raise its limit {here}"),
         RefusalKind::CircuitOpen => {
-            format!("{wait}; the breaker of the endpoint group is open because the site turned too many away, or by hand")
+            format!("{wait}; the site turned too many away, or somebody opened the breaker by hand")
         }
-        RefusalKind::SitePaused => format!("the site {site} is paused; resume it {here}, a crawl waits until then"),
+        RefusalKind::SitePaused => format!("resume {site} {here}; a crawl waits until then"),
         RefusalKind::Overloaded => format!("{wait}; the control plane has too much to do"),
         RefusalKind::SiteUnknown => format!("name a site that is there in {rule}, or add {site} {here}"),
         RefusalKind::ClientUnknown => format!("name a client of {site} in {rule}, or add {client} to the site {here}"),

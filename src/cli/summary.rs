@@ -74,6 +74,14 @@ pub(crate) fn summary(report: &Report) -> String {
         let where_to = ask.map_or_else(|| "see the log".to_owned(), |ask| ask(&failed));
         rows.add("failed", &format!("{more} more reasons: {where_to}"));
     }
+    if let Some(many) = count(&ended.stats, "lease/unmatched").filter(|many| *many > 0) {
+        let text = format!(
+            "{} × dropped, as no rule of LEASES covers the host, which the log names: add a rule, or set \
+             LEASE_UNMATCHED to anonymous",
+            grouped(many)
+        );
+        rows.add("no rule", &text);
+    }
     for imbalance in &ended.imbalances {
         rows.add("wrong", imbalance);
     }
@@ -204,10 +212,19 @@ fn next(report: &Report) -> Option<String> {
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 if report.job_store().is_some() => "the feed named above is incomplete; the job store has all its items",
         4 => "the feed named above is incomplete; the sink has all its items",
+        5 if lost_reports_alone(report) => {
+            "see that the control plane runs and can be reached; leases without a report expire there, and no item is lost by it"
+        }
         5 | exit::INTERNAL => "please report this with the lines above and the log",
         _ => return None,
     };
     Some(advice.to_owned())
+}
+
+/// Whether nothing is wrong but that the control plane took no reports at the end.
+fn lost_reports_alone(report: &Report) -> bool {
+    let ended = &report.ended;
+    ended.imbalances.len() == 1 && count(&ended.stats, "reporter/undelivered").is_some_and(|many| many > 0)
 }
 
 #[cfg(test)]
@@ -317,6 +334,26 @@ mod tests {
         let row = "leases     1,300 acquired = 1,258 ended by report + 40 released + 2 lost; balances; 1,265 reported, 2 reports \
                    refused; what cooled down the control plane knows\n";
         assert!(text.contains(row) && !text.contains("identities"), "{text}");
+    }
+
+    #[test]
+    fn requests_without_a_rule_are_told_with_the_way_out() {
+        let mut none = report();
+        none.ended.stats = json!({"lease/unmatched": 2}).as_object().unwrap().clone();
+        assert!(summary(&none).contains("no rule    2 × dropped, as no rule of LEASES covers the host"), "{}", summary(&none));
+        assert!(!summary(&report()).contains("no rule"));
+    }
+
+    #[test]
+    fn reports_that_the_plane_did_not_take_are_no_fault_of_the_program() {
+        let mut lost = report();
+        lost.ended.code = 5;
+        lost.ended.imbalances = vec!["22 reports were not taken by the control plane in time".to_owned()];
+        assert!(summary(&lost).contains("next       please report this"));
+        lost.ended.stats.insert("reporter/undelivered".to_owned(), json!(22));
+        assert!(summary(&lost).contains("next       see that the control plane runs"), "{}", summary(&lost));
+        lost.ended.imbalances.push("one request has no end".to_owned());
+        assert!(summary(&lost).contains("next       please report this"));
     }
 
     #[test]

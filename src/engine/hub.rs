@@ -22,6 +22,7 @@ use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
 use super::patience::Patience;
 use super::record::Failures;
+use super::refused_reports::RefusedReports;
 use super::shared::SharedHosts;
 use super::shutdown::Phase;
 use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
@@ -30,7 +31,7 @@ use crate::api::context::Context;
 use crate::api::signal::{ConfigChanged, Lifecycle};
 use crate::api::stats::Stats;
 use crate::collector;
-use crate::plane::Ask;
+use crate::plane::{Ask, RefusalKind};
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::settings::RequestRecords;
 
@@ -180,6 +181,8 @@ pub(crate) struct Hub {
     pub(super) idle_stored: u64,
     /// Sites that refused, since when; and the slots that wait for them.
     pub(super) patience: Patience,
+    /// What was told of reports that were refused.
+    pub(super) refused_reports: RefusedReports,
     pub(super) waiting_slots: HashMap<Arc<str>, HashSet<SlotKey>>,
     pub(super) shared_hosts: SharedHosts,
     /// Asks under way, by site.
@@ -265,6 +268,7 @@ impl Hub {
             idle_made: 0,
             idle_stored: 0,
             patience: Patience::default(),
+            refused_reports: RefusedReports::default(),
             waiting_slots: HashMap::new(),
             shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),

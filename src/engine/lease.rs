@@ -312,7 +312,13 @@ impl Hub {
             ReporterFact::Rejected { rejected, ends } => {
                 self.reports_done += 1;
                 self.reports_taken();
-                tracing::warn!(report = rejected.id, reason = rejected.reason, "the control plane refuses a report");
+                if let Some(reports) = self.refused_reports.note(&rejected.reason, now) {
+                    tracing::warn!(
+                        reports,
+                        reason = rejected.reason,
+                        "the control plane refuses reports; reporter/rejected counts them"
+                    );
+                }
                 match ends {
                     Some(_) if rejected.is_unknown_lease => self.account.unknown += 1,
                     // The lease is still out: it ends without its report.

@@ -23,6 +23,7 @@ mod patience;
 mod places;
 mod record;
 mod refusal;
+mod refused_reports;
 mod shared;
 mod shutdown;
 #[cfg(test)]

@@ -25,6 +25,8 @@ struct Since {
     at: Instant,
     /// How long the plane had been away by then.
     away: Duration,
+    /// The reason of the last refusal.
+    why: RefusalKind,
 }
 
 impl Patience {
@@ -33,9 +35,9 @@ impl Patience {
         self.since.is_empty()
     }
 
-    /// Sites that refuse.
-    pub(super) fn sites(&self) -> impl Iterator<Item = &str> {
-        self.since.keys().map(AsRef::as_ref)
+    /// Sites that refuse, since when, and why the last time.
+    pub(super) fn sites(&self) -> impl Iterator<Item = (&str, Instant, RefusalKind)> {
+        self.since.iter().map(|(site, since)| (&**site, since.at, since.why))
     }
 
     /// The site granted a lease.
@@ -56,7 +58,9 @@ impl Patience {
             }
         }
         let away = self.away + self.away_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
-        let since = self.since.entry(site.clone()).or_insert(Since { at: now, away });
+        let why = refused.refusal.why;
+        let since = self.since.entry(site.clone()).or_insert(Since { at: now, away, why });
+        since.why = why;
         let present = now.saturating_duration_since(since.at).saturating_sub(away.saturating_sub(since.away));
         (!is_away).then_some(present)
     }

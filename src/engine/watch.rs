@@ -14,6 +14,8 @@ use crate::scheduler::message::Order;
 
 /// Most asks under way over all sites: those of many sites without an identity must not take the whole memory.
 const ASKS: usize = 1024;
+/// Sites without a lease that one line has room for.
+const SITES_TOLD: usize = 5;
 
 impl Hub {
     /// Grants the scheduler as many jobs as there is room for.
@@ -153,6 +155,7 @@ impl Hub {
 
     /// What the job waits for, in words.
     pub(crate) fn waits_for(&self) -> String {
+        let now = Instant::now();
         let mut by: BTreeMap<&str, usize> = BTreeMap::new();
         for ticket in self.tickets.values() {
             *by.entry(ticket.state.waits_for()).or_default() += 1;
@@ -165,14 +168,27 @@ impl Hub {
             parts.push(why.clone());
         }
         if !self.patience.is_empty() {
-            let sites: Vec<&str> = self.patience.sites().collect();
-            parts.push(format!("leases of {}", sites.join(", ")));
+            parts.push(self.sites_without_lease(now));
         }
         if let Some(due) = self.next_due {
-            let wait = due.saturating_duration_since(Instant::now());
+            let wait = due.saturating_duration_since(now);
             parts.push(format!("{} queued, the next due in {:.1} s", self.books.pending, wait.as_secs_f64()));
         }
         if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
+    }
+
+    /// The sites whose leases are refused, longest first: why, and for how long.
+    fn sites_without_lease(&self, now: Instant) -> String {
+        let mut sites: Vec<_> = self.patience.sites().map(|(site, since, why)| (since, site, why.name())).collect();
+        sites.sort_unstable();
+        let told = sites.iter().take(SITES_TOLD).map(|(since, site, why)| {
+            format!("leases of site {site}: {why} for {} s", now.saturating_duration_since(*since).as_secs())
+        });
+        let told = told.collect::<Vec<_>>().join("; ");
+        match sites.len().saturating_sub(SITES_TOLD) {
+            0 => told,
+            more => format!("{told}; and of {more} more sites"),
+        }
     }
 
     /// Every ticket waits for room in a full frontier, and each was tried since something last left it.

@@ -57,7 +57,8 @@ pub(crate) fn open(settings: &Settings) -> Result<Opened, StartError> {
 /// What people are told of the plane of these settings, before it is made: its kind, and its address or file.
 pub(crate) fn name(settings: &Settings) -> String {
     match (&settings.spinneret_url, &settings.identities) {
-        (Some(url), _) => format!("spinneret {}", url.trim_end_matches('/')),
+        (Some(url), None) => format!("spinneret {}", url.trim_end_matches('/')),
+        (Some(url), Some(_)) => format!("spinneret {} (IDENTITIES is not used)", url.trim_end_matches('/')),
         (None, Some(path)) => format!("embedded (identities of {})", path.display()),
         (None, None) => "embedded (anonymous)".to_owned(),
     }

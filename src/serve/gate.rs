@@ -21,7 +21,10 @@ const LONGEST_ID: usize = 255;
 /// Checks all that comes before the body.
 pub(crate) fn head(head: &Head) -> Result<(), Refusal> {
     if !head.path.ends_with(ENDPOINT) {
-        let message = format!("nothing is at {}; batches go to {ENDPOINT}, so the base URL ends before that", shown(&head.path));
+        let message = format!(
+            "nothing is at {}; batches go to {ENDPOINT} and calls of a node below /spinneret.v1, so a base URL ends before that",
+            shown(&head.path)
+        );
         return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found", message));
     }
     if head.method != Method::POST {

@@ -95,11 +95,12 @@ impl Reloader {
             Ok((changes, names)) => {
                 let mut news = names;
                 news.extend(counts(&changes));
-                let news = if news.is_empty() { "names and credentials are as they were".to_owned() } else { news.join("; ") };
+                let news =
+                    if news.is_empty() { "names, credentials and tokens are as they were".to_owned() } else { news.join("; ") };
                 tracing::info!(target: "dragline::serve", "read {} again: {news}", self.path.display());
             }
             Err(error) => {
-                tracing::error!(target: "dragline::serve", "{error}; what was read before goes on to count");
+                tracing::error!(target: "dragline::serve", "{error}; what was read before stays in effect");
                 if let ReloadError::File(error) = &error
                     && let Some(unread) = error.unread()
                 {
@@ -198,5 +199,10 @@ fn counts(changes: &Changes) -> Vec<String> {
         (changes.items_deleted, "config items deleted"),
         (changes.secrets_changed, "secrets changed"),
     ];
-    told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect()
+    let mut lines: Vec<_> =
+        told.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
+    if changes.tokens_changed {
+        lines.push("tokens have other texts or rights".to_owned());
+    }
+    lines
 }

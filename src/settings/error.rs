@@ -112,10 +112,7 @@ pub enum SettingsError {
         path: String,
     },
     /// A secret that cannot be read.
-    #[error(
-        "setting {key} ({origin}): the secret {path} cannot be read: {why}; check the path, and that the token of this node may \
-         read it"
-    )]
+    #[error("setting {key} ({origin}): the secret {path} cannot be read: {why}; {advice}")]
     SecretUnread {
         /// Where it was given.
         origin: Source,
@@ -125,6 +122,8 @@ pub enum SettingsError {
         path: String,
         /// The control plane's answer.
         why: String,
+        /// What to do about it.
+        advice: &'static str,
     },
     /// Two values that exclude each other.
     #[error("settings {first} ({first_origin}) and {second} ({second_origin}) do not fit: {why}")]

@@ -32,7 +32,13 @@ impl Reference {
     /// Why a secret cannot be read, in the words of an error of the settings: it names setting, path and reason.
     #[must_use]
     pub fn unread(&self, why: &PlaneError) -> SettingsError {
-        SettingsError::SecretUnread { origin: self.source.clone(), key: self.key, path: self.path.clone(), why: why.to_string() }
+        let advice = match why {
+            PlaneError::Unavailable(_) => "see that it runs and that this machine reaches it, then start again",
+            PlaneError::Unauthorized(_) => "check SPINNERET_TOKEN, and that the token has a scope secret:read for this path",
+            _ => "check the path, and that the token of this node may read it",
+        };
+        let (origin, path, why) = (self.source.clone(), self.path.clone(), why.to_string());
+        SettingsError::SecretUnread { origin, key: self.key, path, why, advice }
     }
 }
 

@@ -227,3 +227,31 @@ async fn the_broker_is_told_of_every_change_and_of_the_end() {
     assert_eq!(told, expected);
     assert_eq!(*feed.asked.lock().unwrap(), runtime_keys());
 }
+
+#[test]
+fn what_goes_off_and_on_is_told_of_the_sites_that_are_asked_for() {
+    let off = state(&[(BREAKERS, OPEN), (SWITCHES, OFF)]);
+    let on = state(&[(BREAKERS, CLOSED), (SWITCHES, ON)]);
+    let nothing = RuntimeState::default();
+    assert_eq!(
+        off.news(&nothing, |site| site == "shop"),
+        [
+            "site shop is paused at the control plane: sale; its requests wait",
+            "the breaker of shop/web/a/b is open; requests of that endpoint group wait",
+            "the breaker of shop/web/search is open until 2026-09-17T10:02:00Z: risk_ratio 0.40 >= 0.40; requests of that \
+             endpoint group wait",
+        ]
+    );
+    assert_eq!(
+        on.news(&off, |_| true),
+        [
+            "site shop is paused no more; its requests go on",
+            "the breaker of shop/web/a/b is open no more; requests of that endpoint group go on",
+            "the breaker of shop/web/search is open no more; requests of that endpoint group go on",
+        ]
+    );
+    for (state, before) in [(&off, &off), (&on, &nothing), (&nothing, &off)] {
+        assert_eq!(state.news(before, |_| true), Vec::<String>::new());
+    }
+    assert_eq!(off.news(&nothing, |site| site == "other"), Vec::<String>::new());
+}

@@ -93,28 +93,36 @@ impl Deed {
 }
 
 impl Face {
-    /// Does it; answers what came of it.
-    pub(super) fn act(&self, deed: Deed, body: &[u8]) -> Result<Value, Refusal> {
+    /// Does it; answers what came of it, and what was done in words.
+    pub(super) fn act(&self, deed: Deed, body: &[u8]) -> Result<(Value, String), Refusal> {
+        let changed = |changed: bool, done: String, else_: &str| {
+            (json!({ "changed": changed }), if changed { done } else { format!("{done}: {else_}") })
+        };
         match deed {
             Deed::Pause => {
                 let Pause { site, reason } = asked(body)?;
-                let changed = self.desk.with(|plane, now| plane.pause(&site, &reason, now))?;
-                Ok(json!({ "changed": changed }))
+                let is_new = self.desk.with(|plane, now| plane.pause(&site, &reason, now))?;
+                Ok(changed(is_new, format!("pause site {site}{}", because(&reason)), "it was paused"))
             }
             Deed::Resume => {
                 let Resume { site } = asked(body)?;
-                let changed = self.desk.with(|plane, _| plane.resume(&site))?;
-                Ok(json!({ "changed": changed }))
+                let is_new = self.desk.with(|plane, _| plane.resume(&site))?;
+                Ok(changed(is_new, format!("resume site {site}"), "it was not paused"))
             }
             Deed::OpenBreaker => {
                 let OpenBreaker { site, client, endpoint_group, duration_ms, reason } = asked(body)?;
                 self.desk.with(|plane, now| plane.open_breaker(&site, &client, &endpoint_group, duration_ms, &reason, now))?;
-                Ok(json!({ "changed": true }))
+                let until = duration_ms.map_or_else(|| "until it is closed".to_owned(), |ms| format!("for {ms} ms"));
+                Ok((
+                    json!({ "changed": true }),
+                    format!("open the breaker of {site}/{client}/{endpoint_group} {until}{}", because(&reason)),
+                ))
             }
             Deed::CloseBreaker => {
                 let CloseBreaker { site, client, endpoint_group, reason } = asked(body)?;
-                let changed = self.desk.with(|plane, now| plane.close_breaker(&site, &client, &endpoint_group, &reason, now))?;
-                Ok(json!({ "changed": changed }))
+                let is_new = self.desk.with(|plane, now| plane.close_breaker(&site, &client, &endpoint_group, &reason, now))?;
+                let done = format!("close the breaker of {site}/{client}/{endpoint_group}{}", because(&reason));
+                Ok(changed(is_new, done, "it was closed"))
             }
             Deed::Publish => {
                 let Publish { group, key, format, content } = asked(body)?;
@@ -122,14 +130,15 @@ impl Face {
                     .ok_or_else(|| Refusal::invalid_argument("format is json, yaml or text; the one given is none of them"))?;
                 let name = ItemName { group: &group, key: &key };
                 let version = self.desk.with(|plane, now| plane.publish(name, format, &content, now))?;
-                Ok(json!({ "version": version }))
+                Ok((json!({ "version": version }), format!("publish {group}/{key}, now version {version}")))
             }
             Deed::RollBack => {
                 let RollBack { group, key, version } = asked(body)?;
                 let name = ItemName { group: &group, key: &key };
                 let published = self.desk.with(|plane, now| plane.config_center().roll_back(name, version, now))?;
                 self.desk.wake(published.woken);
-                Ok(json!({ "version": published.version }))
+                let done = format!("roll {group}/{key} back to version {version}, now version {}", published.version);
+                Ok((json!({ "version": published.version }), done))
             }
         }
     }
@@ -138,6 +147,10 @@ impl Face {
     pub(super) fn ledger(&self) -> Ledger {
         self.desk.with(|plane, _| plane.ledger())
     }
+}
+
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// Unlike a node's message, a mistyped field is an error: who types is a person.

@@ -189,8 +189,8 @@ impl Answer for Face {
             Some(Route::Deed(deed)) => {
                 let done = read::unpacked(&asked.headers, asked.body).and_then(|body| self.act(deed, &body));
                 match done {
-                    Ok(answer) => {
-                        tracing::info!(target: "dragline::plane", "{deed:?} by hand from {}", asked.peer);
+                    Ok((answer, done)) => {
+                        tracing::info!(target: "dragline::plane", "by hand from {}: {done}", asked.peer);
                         write::success(&answer, &asked.headers)
                     }
                     Err(refusal) => write::refusal(&refusal),

@@ -64,7 +64,11 @@ impl Route {
         }
         match route {
             // A page in a browser can send no JSON to another host without asking first, and is not answered when it asks.
-            Self::Deed(_) | Self::Call(_) if !is_json(&head.headers) => {
+            Self::Deed(_) if !is_json(&head.headers) => {
+                let text = "this takes JSON: send the header Content-Type: application/json\n";
+                return Err(Box::new(plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)));
+            }
+            Self::Call(_) if !is_json(&head.headers) => {
                 return Err(Box::new(empty(StatusCode::UNSUPPORTED_MEDIA_TYPE)));
             }
             Self::Call(_) => {
@@ -136,7 +140,12 @@ fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
 
 fn wrong_method(route: Route) -> Reply {
     let allowed = if route.methods().contains(&Method::POST) { "POST" } else { "GET, HEAD" };
-    let mut reply = empty(StatusCode::METHOD_NOT_ALLOWED);
+    let mut reply = match route {
+        // The wire contract has an empty answer here.
+        Route::Call(_) => empty(StatusCode::METHOD_NOT_ALLOWED),
+        Route::Deed(_) => plain(StatusCode::METHOD_NOT_ALLOWED, "this is done with POST\n"),
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, "this is to be read with GET\n"),
+    };
     reply.headers.insert(ALLOW, HeaderValue::from_static(allowed));
     reply
 }

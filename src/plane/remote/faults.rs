@@ -9,8 +9,12 @@ use crate::spinneret::{Code, Error};
 pub(super) fn refusal(error: &Error) -> Refusal {
     let why = why(error);
     let mut message = match why {
-        // The kind says already what to do, and the broker does it.
-        RefusalKind::NoIdentity
+        // The kind says already what to do: the broker does it, or the crawl names what a person has to.
+        RefusalKind::Unauthorized
+        | RefusalKind::SiteUnknown
+        | RefusalKind::ClientUnknown
+        | RefusalKind::GroupUnknown
+        | RefusalKind::NoIdentity
         | RefusalKind::NoProxy
         | RefusalKind::RateLimited
         | RefusalKind::CircuitOpen
@@ -175,7 +179,8 @@ mod tests {
             assert_eq!(found, why, "{status} {code} {reason}");
             assert_eq!(retry_after, Some(Duration::from_millis(70)));
             let is_routine = matches!(why, NoIdentity | NoProxy | RateLimited | CircuitOpen | SitePaused | Overloaded);
-            assert_eq!(has_advice(&error, &message), !is_routine, "{message}");
+            let is_named = matches!(why, Unauthorized | SiteUnknown | ClientUnknown | GroupUnknown);
+            assert_eq!(has_advice(&error, &message), !is_routine && !is_named, "{message}");
             assert_eq!(message.contains("SPINNERET_URL"), matches!(error, Error::Unimplemented(_)), "{message}");
         }
     }

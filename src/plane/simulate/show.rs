@@ -45,7 +45,7 @@ pub(crate) fn table(outcomes: &Outcomes, timeline: &Timeline) -> String {
         let _ = writeln!(text, "{} events of other sites were left out", timeline.elsewhere);
     }
     if outcomes.sites.is_empty() {
-        text.push_str("no event\n");
+        text.push_str("no report was read\n");
     }
     text
 }

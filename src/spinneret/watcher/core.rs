@@ -39,6 +39,8 @@ pub(super) struct Core {
     state: Mutex<State>,
     /// Changes of the last answer that the listeners have not heard of.
     untold: Mutex<VecDeque<Arc<ConfigItem>>>,
+    /// The failure that was logged, until the server answers again.
+    failing: Mutex<Option<Code>>,
     /// Held while the first load goes on and its items are told.
     pub(super) starting: tokio::sync::Mutex<()>,
     signal: watch::Sender<Signal>,
@@ -98,6 +100,7 @@ impl Core {
             listeners: Listeners::default(),
             state: Mutex::new(State::new(keys)),
             untold: Mutex::default(),
+            failing: Mutex::default(),
             starting: tokio::sync::Mutex::default(),
             signal: watch::Sender::new(signal),
             task: Mutex::default(),
@@ -107,6 +110,19 @@ impl Core {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a failure is news: the same one again and again is not.
+    pub(super) fn fails(&self, error: &Error) -> bool {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.replace(error.code().clone()).as_ref() != Some(error.code())
+    }
+
+    /// The server answers; says so if it did not.
+    pub(super) fn answers(&self) {
+        if self.failing.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            tracing::info!(target: TARGET, items = %self.state().names(), "the server gives the configuration again");
+        }
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -153,11 +169,13 @@ impl Core {
                     Some(saver) => saver.load(keys).await,
                     None => Vec::new(),
                 };
+                self.fails(&error);
                 tracing::warn!(
                     target: TARGET,
                     %error,
+                    items = %self.state().names(),
                     snapshots = found.len(),
-                    "the configuration cannot be loaded from the server; starting with what is on disk"
+                    "the configuration cannot be loaded from the server; starting with what is on disk, and asking again"
                 );
                 self.absorb(found, Origin::Snapshot);
                 Ok(())

@@ -5,7 +5,7 @@
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::TARGET;
-use super::core::{Phase, Running};
+use super::core::{Core, Phase, Running};
 use super::pacing::{Pace, is_cancelled};
 use super::state::Origin;
 use crate::spinneret::error::Error;
@@ -22,7 +22,7 @@ pub(super) async fn run(running: Running) {
             return;
         }
         let pause = pace.after_failure(&error);
-        log(&error, "loading", pause);
+        log(core, &error, "loading", pause);
         if core.unless_stopped(sleep(pause)).await.is_none() {
             return;
         }
@@ -46,6 +46,7 @@ async fn poll(running: &Running, pace: &mut Pace) -> Option<Instant> {
     match core.unless_stopped(core.wire.call_once(&request)).await? {
         Ok(answer) => {
             let took = began.elapsed();
+            core.answers();
             let is_progress = core.absorb(answer.items, Origin::Server);
             core.tell().await;
             Some(began + pace.after_answer(took, is_progress))
@@ -53,7 +54,7 @@ async fn poll(running: &Running, pace: &mut Pace) -> Option<Instant> {
         Err(error) if is_over(running, &error) => None,
         Err(error) => {
             let pause = pace.after_failure(&error);
-            log(&error, "polling", pause);
+            log(core, &error, "polling", pause);
             Some(Instant::now() + pause)
         }
     }
@@ -71,12 +72,17 @@ fn is_over(running: &Running, error: &Error) -> bool {
     is_closed
 }
 
-fn log(error: &Error, doing: &str, pause: std::time::Duration) {
+fn log(core: &Core, error: &Error, doing: &str, pause: std::time::Duration) {
     if is_cancelled(error) {
         tracing::debug!(target: TARGET, %error, ?pause, "{doing} was cancelled: the server drains; asking again");
+        return;
+    }
+    let items = core.state().names();
+    if !core.fails(error) {
+        tracing::debug!(target: TARGET, %error, %items, ?pause, "{doing} the configuration failed again");
     } else if error.is_retry_later() {
-        tracing::warn!(target: TARGET, %error, ?pause, "{doing} the configuration failed; trying again after a pause");
+        tracing::warn!(target: TARGET, %error, %items, "{doing} the configuration failed; what is known stays, and the server is asked again");
     } else {
-        tracing::error!(target: TARGET, %error, ?pause, "{doing} the configuration failed; trying again after a pause");
+        tracing::error!(target: TARGET, %error, %items, "{doing} the configuration failed; what is known stays, and the server is asked again");
     }
 }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use crate::spinneret::messages::{ConfigItem, ConfigKey, WatchItem};
 
+/// Keys that one line has room for.
+const NAMES: usize = 5;
+
 /// Where items come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
@@ -130,6 +133,16 @@ impl State {
     /// The watched keys.
     pub(super) fn keys(&self) -> &[ConfigKey] {
         &self.keys
+    }
+
+    /// The watched keys, for people.
+    pub(super) fn names(&self) -> String {
+        let names = self.keys.iter().take(NAMES).map(|key| format!("{}/{}", key.group, key.key));
+        let names = names.collect::<Vec<_>>().join(", ");
+        match self.keys.len().saturating_sub(NAMES) {
+            0 => names,
+            more => format!("{names} and {more} more"),
+        }
     }
 
     /// The keys with the versions that are held, 0 for none.

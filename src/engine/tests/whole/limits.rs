@@ -196,7 +196,8 @@ fn a_crawl_without_progress_says_what_it_waits_for() {
             .start([follow(page)])
             .judge(move |_, now| if now < 40 * SECOND { Judged::Refuse(RefusalKind::NoIdentity, refuse) } else { Judged::Grant })
     };
-    let stands: [(Stand, &str); 3] = [(site(), "for the site"), (callback(), "for its callback"), (lease(), "leases of a.test")];
+    let stands: [(Stand, &str); 3] =
+        [(site(), "for the site"), (callback(), "for its callback"), (lease(), "leases of site a.test: ")];
     // With one dispatcher alone, tracing asks the thread that first meets a callsite, and caches its answer for all.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     for (stand, what) in stands {

@@ -42,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) items_published: u32,
     pub(crate) items_deleted: u32,
     pub(crate) secrets_changed: u32,
+    /// Whether a token has another text, or may do something else.
+    pub(crate) tokens_changed: bool,
 }
 
 /// The membership of those the file no longer has.
@@ -90,6 +92,7 @@ impl Plane {
             sites.push((site, rules));
         }
         self.load_config(seed.config, seed.secrets, now, &mut changes)?;
+        changes.tokens_changed = !self.tokens.is_alike(&tokens);
         self.tokens = tokens;
         let shared = std::mem::take(&mut self.shared);
         self.shared = self.load_proxies(shared, &seed.proxies, &mut changes);

@@ -87,6 +87,14 @@ impl Tokens {
         found
     }
 
+    /// Whether the same texts are taken for tokens, and as the same ones.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let known = |tokens: &Self| -> Vec<_> {
+            tokens.by_digest.iter().map(|(digest, entry)| (*digest, Arc::clone(&entry.token), entry.standing)).collect()
+        };
+        known(self) == known(other)
+    }
+
     /// Forgets every token the test does not keep.
     #[cfg(test)]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Token) -> bool) {
