@@ -29,6 +29,8 @@ mod run;
 mod serve;
 pub mod settings;
 pub mod spinneret;
+mod upload;
+mod via;
 pub mod web;
 
 // The runtime's own parts: no signature of the spider API names a type of theirs.

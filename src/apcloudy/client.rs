@@ -13,17 +13,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, HeaderName};
-use hyper_util::client::proxy::matcher::Matcher;
 use jiff::Timestamp;
-use reqwest::{Body, Proxy, Response, redirect, retry};
+use reqwest::{Body, Response, redirect, retry};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::answer::Answer;
 use super::endpoint::{Endpoint, EndpointError};
 use super::fault::About;
 use super::sign::Signer;
-use super::upload::{Progress, Upload};
 use crate::roots::{RootsError, client_config, roots};
+use crate::upload::{Late, Limits, Progress, Upload};
+use crate::via::{ProxyChoice, Unusable, Via};
 
 /// Bytes of an answer's body that are read, so that the connection can be used again.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -59,18 +59,6 @@ pub struct ClientConfig {
     pub connect_timeout: Duration,
     /// The longest silence: of a connection that takes no more of the body, or brings no answer.
     pub idle_timeout: Duration,
-}
-
-/// Which proxy requests go through.
-#[derive(Debug, Clone, Default)]
-pub enum ProxyChoice {
-    /// The one of `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, in either case, unless `NO_PROXY` covers the host.
-    #[default]
-    Environment,
-    /// None, whatever the environment says.
-    None,
-    /// This one.
-    Url(SecretString),
 }
 
 impl ClientConfig {
@@ -167,6 +155,15 @@ pub enum ClientError {
     Build,
 }
 
+impl From<Unusable> for ClientError {
+    fn from(named_by: Unusable) -> Self {
+        match named_by {
+            Unusable::Given => Self::Proxy,
+            Unusable::Variable(variable) => Self::EnvironmentProxy { variable },
+        }
+    }
+}
+
 impl From<RootsError> for ClientError {
     fn from(error: RootsError) -> Self {
         match error {
@@ -210,19 +207,15 @@ impl Client {
         let given = config.api_key.expose_secret();
         let mut api_key = HeaderValue::from_str(given).ok().filter(|_| given.is_ascii()).ok_or(ClientError::ApiKey)?;
         api_key.set_sensitive(true);
-        if matches!(config.proxy, ProxyChoice::Environment)
-            && let Some(variable) = unusable_proxy(&endpoint)
-        {
-            return Err(ClientError::EnvironmentProxy { variable });
-        }
+        let via = Via::of(&config.proxy, |name| std::env::var_os(name), endpoint.url())?;
         let about = About {
             authority: endpoint.authority().to_owned(),
-            proxy: shown_proxy(&config.proxy, &endpoint),
+            proxy: via.as_ref().map(Via::shown),
             connect_timeout: config.connect_timeout,
             idle_timeout: config.idle_timeout,
         };
         let shared = Shared {
-            http: http(&config)?,
+            http: http(&config, via.as_ref())?,
             endpoint,
             api_key,
             signer: Signer::new(config.secret_key.clone()),
@@ -268,10 +261,11 @@ impl Client {
             .body(Body::wrap(Upload::new(body, progress.clone())));
         // The client's own limit ends the wait for a connection; this one only comes after it.
         let connect = shared.about.connect_timeout.saturating_add(idle);
-        let mut response = match progress.wait(request.send(), connect, idle).await {
+        let limits = Limits { connect, write: idle, whole: Duration::MAX, read: idle };
+        let mut response = match progress.wait(request.send(), limits).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return shared.about.answer(&error),
-            Err(silent) => return shared.about.silent(silent.is_connected),
+            Err(late) => return shared.about.silent(late != Late::Connect),
         };
         // Taken is taken: a slow body says nothing more, and the job may end meanwhile.
         let limit = if response.status().is_success() { idle.min(TAKEN_BODY) } else { idle };
@@ -330,7 +324,7 @@ async fn answer_body(response: &mut Response, limit: Duration) -> Vec<u8> {
     body
 }
 
-fn http(config: &ClientConfig) -> Result<reqwest::Client, ClientError> {
+fn http(config: &ClientConfig, via: Option<&Via>) -> Result<reqwest::Client, ClientError> {
     let files = [&config.ca_file, &config.extra_ca];
     let roots = roots(files.into_iter().filter_map(|file| file.as_deref()))?;
     let tls = client_config(roots, &["h2", "http/1.1"]).map_err(|error| ClientError::Tls(error.to_string()))?;
@@ -346,51 +340,13 @@ fn http(config: &ClientConfig) -> Result<reqwest::Client, ClientError> {
         // A dead connection that many requests share is found by its pings: no request ends it.
         .http2_keep_alive_interval(config.idle_timeout / 2)
         .http2_keep_alive_timeout(config.idle_timeout / 2)
-        .tcp_nodelay(true);
-    let builder = match &config.proxy {
-        ProxyChoice::Environment => builder,
-        ProxyChoice::None => builder.no_proxy(),
-        ProxyChoice::Url(url) => builder.proxy(proxy(url.expose_secret())?),
+        .tcp_nodelay(true)
+        .no_proxy();
+    let builder = match via {
+        Some(via) => builder.proxy(via.proxy().map_err(|_| ClientError::Proxy)?),
+        None => builder,
     };
     builder.build().map_err(|_| ClientError::Build)
-}
-
-fn proxy(url: &str) -> Result<Proxy, ClientError> {
-    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    if !["http", "https", "socks4", "socks4a", "socks5", "socks5h"].contains(&scheme) {
-        return Err(ClientError::Proxy);
-    }
-    Proxy::all(url).map_err(|_| ClientError::Proxy)
-}
-
-/// The variable that names a proxy for this endpoint which cannot be used. Without this check the batches would go past
-/// the proxy without a word.
-fn unusable_proxy(endpoint: &Endpoint) -> Option<&'static str> {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let target = endpoint.url().as_str().parse().ok()?;
-    let no = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
-    let usable = |proxy: String| Matcher::builder().all(proxy).no(no.clone()).build().intercept(&target).is_some();
-    let names: [&'static str; 4] = match endpoint.url().scheme() {
-        "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
-        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
-    };
-    // A host that NO_PROXY covers needs none.
-    if !usable("http://proxy.invalid:1".to_owned()) {
-        return None;
-    }
-    names.into_iter().find_map(|name| Some((name, set(name)?))).filter(|(_, value)| !usable(value.clone())).map(|(name, _)| name)
-}
-
-/// Host and port of the proxy in between, for messages.
-fn shown_proxy(choice: &ProxyChoice, endpoint: &Endpoint) -> Option<String> {
-    let matcher = match choice {
-        ProxyChoice::Environment => Matcher::from_system(),
-        ProxyChoice::None => return None,
-        ProxyChoice::Url(url) => Matcher::builder().all(url.expose_secret()).build(),
-    };
-    let proxy = matcher.intercept(&endpoint.url().as_str().parse().ok()?)?;
-    let (host, port) = (proxy.uri().host()?, proxy.uri().port_u16());
-    Some(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
 #[cfg(test)]

@@ -17,12 +17,12 @@ mod sign;
 #[cfg(test)]
 pub(crate) mod testdata;
 mod text;
-mod upload;
 mod value;
 
+pub use crate::via::ProxyChoice;
 pub use answer::Answer;
 pub use body::{BodyBuilder, RecordKind};
-pub use client::{Client, ClientConfig, ClientError, ProxyChoice};
+pub use client::{Client, ClientConfig, ClientError};
 pub use endpoint::{Endpoint, EndpointError};
 pub use item::{StampedItem, item_text};
 pub use job::JobId;

@@ -1,16 +1,23 @@
 //! What a spider may know of the lease a response came under.
 
-use tokio::time::Instant;
+use std::fmt;
+use std::sync::Arc;
 
-use crate::plane::{About, Grant, IdentityKey, LeaseId, ProxyAbout};
+use tokio::time::Instant;
+use url::Url;
+
+use crate::downloader::middleware::granted;
+use crate::plane::{About, Credential, Grant, IdentityKey, LeaseId, ProxyAbout};
 
 /// A lease as a spider sees it: names and times, and nothing that is secret. Its `Debug` may be logged.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LeaseView {
     id: LeaseId,
     identity: IdentityKey,
     about: About,
     expires_at: Instant,
+    /// Shown to nobody: to know what a page repeats of it.
+    credential: Arc<Credential>,
 }
 
 impl LeaseView {
@@ -20,6 +27,7 @@ impl LeaseView {
             identity: grant.identity.clone(),
             about: grant.about.clone(),
             expires_at: grant.expires_at,
+            credential: Arc::clone(&grant.credential),
         }
     }
 
@@ -75,5 +83,25 @@ impl LeaseView {
     #[must_use]
     pub fn expires_at(&self) -> Instant {
         self.expires_at
+    }
+
+    /// Takes what a page repeats of the lease's query out of a URL found there: under another lease it would go before that
+    /// one's own, and in queue and records it would be seen. On another host only what is long enough for a secret.
+    pub(crate) fn clear(&self, url: &mut Url, page: &Url) {
+        if url.host() == page.host() || granted::holds(url.as_str(), &self.credential) {
+            // In a path it stays: without it the URL would be another one.
+            let _ = granted::clear(url, &self.credential);
+        }
+    }
+}
+
+impl fmt::Debug for LeaseView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaseView")
+            .field("id", &self.id)
+            .field("identity", &self.identity)
+            .field("about", &self.about)
+            .field("expires_at", &self.expires_at)
+            .finish_non_exhaustive()
     }
 }

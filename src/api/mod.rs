@@ -40,3 +40,6 @@ pub use signal::Signal;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;
 pub use step::Step;
+
+#[cfg(test)]
+mod canary_tests;

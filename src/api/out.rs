@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::context::Context;
+use super::lease::LeaseView;
 use super::request::{Request, RequestError};
 use super::response::Response;
 use super::spider::Spider;
@@ -120,6 +121,8 @@ pub(crate) struct OutCore {
     items: Vec<Scraped>,
     next_index: u64,
     parent_url: Option<Arc<str>>,
+    /// What the page came under.
+    lease: Option<LeaseView>,
     /// The first effect that was refused where no error could be returned.
     refused: Option<OutError>,
     /// How many effects are not committed, visible from outside even if the callback panics.
@@ -254,10 +257,16 @@ impl OutCore {
             items: Vec::new(),
             next_index,
             parent_url: None,
+            lease: None,
             refused: None,
             held,
             last_commit: Instant::now(),
         }
+    }
+
+    /// The same for a page that came under this lease: no request repeats its query.
+    pub(crate) fn under(self, lease: Option<LeaseView>) -> Self {
+        Self { lease, ..self }
     }
 
     /// Takes out what is not committed: jobs with ids and seen keys, and items.
@@ -344,6 +353,11 @@ impl OutCore {
             let depth = i32::try_from(depth).unwrap_or(i32::MAX);
             let priority = request.priority_value().saturating_sub(depth.saturating_mul(self.depth_priority));
             request.priority(priority);
+        }
+        if let (Some(lease), Some(page)) = (&self.lease, &self.parent) {
+            let mut url = request.url().clone();
+            lease.clear(&mut url, page.url());
+            request.set_url(url);
         }
         let key = seen_key(request.method(), request.url(), request.body_bytes());
         let mut job = Job::page(RequestId::child(parent, index), key, request);

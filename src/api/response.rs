@@ -217,10 +217,13 @@ impl Response {
         serde_json::from_str(self.text()).map_err(|source| JsonError { url: self.url().to_string(), source })
     }
 
-    /// The links of the page, absolute, in document order, each once.
+    /// The links of the page, absolute, in document order, each once. Without the query parameters of the lease, where the
+    /// page repeats them.
     #[must_use]
     pub fn links(&self) -> Vec<Link> {
-        extract_links(self.page(), self.url())
+        let mut links = extract_links(self.page(), self.url());
+        links.iter_mut().for_each(|link| self.clear(&mut link.url));
+        links
     }
 
     /// What relative URLs on the page are relative to: `<base href>` if there is one.
@@ -229,12 +232,14 @@ impl Response {
         self.0.base.get_or_init(|| super::links::base_url(self.page(), self.url()))
     }
 
-    /// An absolute URL from one found on the page.
+    /// An absolute URL from one found on the page, without the query parameters of the lease.
     ///
     /// # Errors
     /// When the two do not join.
     pub fn join(&self, href: &str) -> Result<Url, url::ParseError> {
-        self.base_url().join(href.trim_matches([' ', '\t', '\n', '\r', '\x0c']))
+        let mut url = self.base_url().join(href.trim_matches([' ', '\t', '\n', '\r', '\x0c']))?;
+        self.clear(&mut url);
+        Ok(url)
     }
 
     /// Adds a marker to the attempt's lease report: 1 to 64 characters, at most 32 markers in one report, each once.
@@ -264,6 +269,12 @@ impl Response {
         let mut errors = self.0.pattern_errors.take();
         errors.extend(self.0.page.get().map(Page::take_errors).unwrap_or_default());
         errors
+    }
+
+    fn clear(&self, url: &mut Url) {
+        if let Some(lease) = &self.0.lease {
+            lease.clear(url, self.url());
+        }
     }
 
     fn matches(&self, pattern: &str, most: usize) -> Vec<String> {

@@ -63,8 +63,12 @@ pub enum Lifecycle {
     /// Before `idle`.
     Idle,
     /// At the end.
-    #[allow(missing_docs)]
-    Closed { reason: String, stats: Map<String, Value> },
+    Closed {
+        /// The finish reason.
+        reason: String,
+        /// The job's stats.
+        stats: Map<String, Value>,
+    },
     /// A config item is not as it was.
     ConfigChanged(ConfigChanged),
 }

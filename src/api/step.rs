@@ -104,7 +104,7 @@ macro_rules! steps {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, $crate::serde::Serialize, $crate::serde::Deserialize)]
         #[serde(crate = "dragline::serde")]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "a callback's own docs say it")]
         $vis enum $name {
             $( $(#[$vmeta])* $variant $({ $($field: $ftype),* })? ),+
         }

@@ -156,8 +156,10 @@ impl Parser {
             under_way: Rc::default(),
         });
         let context = self.stage.listeners.context.clone();
+        let lease = response.as_ref().and_then(|response| response.lease().cloned());
         let out =
-            OutCore::new(origin, job.clone(), context, port, self.config.max_effects, self.config.depth_priority, held.clone());
+            OutCore::new(origin, job.clone(), context, port, self.config.max_effects, self.config.depth_priority, held.clone())
+                .under(lease);
         let Some(alive) = &self.alive else {
             self.finish(Ended { parsed: Box::new(cancelled(tag)) });
             return;

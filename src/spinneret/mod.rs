@@ -24,6 +24,7 @@ mod transport;
 mod watcher;
 mod wire;
 
+pub use crate::via::ProxyChoice;
 pub use classify::{carried_status, classify, classify_response, is_bad_certificate};
 pub use client::{Client, ClientBuilder};
 pub use code::Code;
@@ -46,5 +47,4 @@ pub use reporter::{OnRejected, Reporter, ReporterOptions, ReporterStats};
 /// The version of reqwest whose requests and responses the methods here speak of.
 pub use reqwest;
 pub use retry::{RetryPolicy, Timeouts};
-pub use transport::ProxyChoice;
 pub use watcher::{ChangeFilter, Changes, ConfigWatcher, ListenerId, WatcherOptions};

@@ -2,6 +2,7 @@
 //! webhook, a control plane and proxies that follow a script.
 
 mod kept;
+mod loopback;
 pub mod plane;
 mod plane_wire;
 pub mod proxy;

@@ -12,8 +12,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
+use super::loopback::each_connection;
 use super::plane::{Call, Mishap, Refused, Shared};
 use crate::http_server::{Answer as _, Asked, BodyFault, Head, Reply, ReplyBody};
 use crate::plane::face::{Face, LARGEST_BODY};
@@ -33,15 +34,10 @@ impl std::error::Error for Lost {}
 
 /// Serves for as long as it is polled.
 pub(super) async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>, face: Arc<Face>) {
-    let Ok(listener) = TcpListener::from_std(listener) else { return };
-    loop {
-        // Out of file descriptors, say: those of the connections that end are free again soon.
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+    each_connection(listener, |stream| {
         tokio::spawn(connection(stream, Arc::clone(&shared), Arc::clone(&face)));
-    }
+    })
+    .await;
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>, face: Arc<Face>) {

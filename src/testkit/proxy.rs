@@ -12,15 +12,16 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, watch};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use url::form_urlencoded::byte_serialize;
+
+use super::loopback::{Serving, each_connection};
 
 /// What a proxy speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,8 +101,7 @@ pub struct ScriptedProxy {
     addr: SocketAddr,
     kind: ProxyKind,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _serving: Serving,
 }
 
 /// A connection with or without TLS.
@@ -132,22 +132,12 @@ impl ScriptedProxy {
     /// When no port can be had, or no thread.
     pub fn start(kind: ProxyKind) -> io::Result<Self> {
         let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
         let (fault, _) = watch::channel(None);
         let shared = Arc::new(Shared { kind, tls: acceptor()?, fault, state: Mutex::default() });
-        let (stop, stopped) = oneshot::channel::<()>();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("scripted-proxy".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = accept(listener, served) => {}
-                    _ = stopped => {}
-                }
-            });
-        })?;
-        Ok(Self { addr, kind, shared, stop: Some(stop), thread: Some(thread) })
+        let serving = Serving::start("scripted-proxy", || accept(listener, served))?;
+        Ok(Self { addr, kind, shared, _serving: serving })
     }
 
     /// Where it listens.
@@ -221,17 +211,6 @@ impl ScriptedProxy {
     }
 }
 
-impl Drop for ScriptedProxy {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl fmt::Debug for ScriptedProxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScriptedProxy").field("kind", &self.kind).field("addr", &self.addr).finish_non_exhaustive()
@@ -298,13 +277,7 @@ impl Passed {
 }
 
 async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
-    let Ok(listener) = TcpListener::from_std(listener) else { return };
-    loop {
-        // Out of file descriptors, say: those of the connections that end are free again soon.
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+    each_connection(listener, |stream| {
         let connection = {
             let mut state = shared.lock();
             state.connections += 1;
@@ -315,7 +288,8 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
             // What becomes of a connection is seen by its two ends.
             let _ = serve(stream, &shared, connection).await;
         });
-    }
+    })
+    .await;
 }
 
 async fn serve(stream: TcpStream, shared: &Arc<Shared>, connection: usize) -> io::Result<()> {

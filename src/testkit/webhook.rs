@@ -8,14 +8,12 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use serde_json::Value as Json;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
+use super::loopback::{Serving, each_connection};
 use super::webhook_wire as wire;
 use crate::apcloudy::{Signer, Value};
 
@@ -100,8 +98,7 @@ pub struct Records {
 pub struct ScriptedWebhook {
     addr: SocketAddr,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _serving: Serving,
 }
 
 type Refuse = Arc<dyn Fn(&str) -> Option<u16> + Send + Sync>;
@@ -146,20 +143,10 @@ impl ScriptedWebhook {
         };
         let shared = Arc::new(Shared { signer: Signer::new(secret.into()), state: Mutex::new(state), changed: Condvar::new() });
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
-        listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
-        let serving = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("scripted-webhook".to_owned()).spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = stopped => {}
-                    () = accept(listener, serving) => {}
-                }
-            });
-        })?;
-        Ok(Self { addr, shared, stop: Some(stop), thread: Some(thread) })
+        let served = Arc::clone(&shared);
+        let serving = Serving::start("scripted-webhook", || accept(listener, served))?;
+        Ok(Self { addr, shared, _serving: serving })
     }
 
     /// The base URL, for `APCLOUDY_URL`.
@@ -227,17 +214,6 @@ impl ScriptedWebhook {
         let waited = self.shared.changed.wait_timeout_while(state, limit, |state| state.calls < calls);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.calls >= calls
-    }
-}
-
-impl Drop for ScriptedWebhook {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -320,20 +296,15 @@ impl Shared {
 }
 
 async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
-    let Ok(listener) = TcpListener::from_std(listener) else { return };
-    loop {
-        // Out of file descriptors, say: those of the connections that end are free again soon.
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
+    each_connection(listener, |stream| {
         let connection = {
             let mut state = shared.lock();
             state.connections += 1;
             state.connections - 1
         };
         tokio::spawn(wire::serve(stream, Arc::clone(&shared), connection));
-    }
+    })
+    .await;
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use dragline::testkit::{ProxyKind, ScriptedProxy};
 
@@ -26,8 +27,13 @@ fn shop(pages: usize) -> Server {
             [""] => Answer::html((0..pages.div_ceil(50)).map(|n| format!("<a href=\"/s/{n}\">{n}</a>")).collect::<String>()),
             ["s", shelf] => {
                 let first = shelf.parse::<usize>().unwrap() * 50;
-                let link =
-                    |n| if n % 5 == 0 { format!("<a href=\"/m/{n}\">{n}</a>") } else { format!("<a href=\"/p/{n}\">{n}</a>") };
+                let query = asked.target.split_once('?').map_or("", |(_, query)| query);
+                let link = |n| match n % 5 {
+                    0 => format!("<a href=\"/m/{n}\">{n}</a>"),
+                    // As many sites do, the page repeats its own query.
+                    1 => format!("<a href=\"/p/{n}?{query}\">{n}</a>"),
+                    _ => format!("<a href=\"/p/{n}\">{n}</a>"),
+                };
                 Answer::html((first..(first + 50).min(pages)).map(link).collect::<String>())
             }
             // The answer repeats the query: what a lease put there must not become a part of the crawl's own URLs.
@@ -59,13 +65,23 @@ impl Proxies {
     fn url(&self, n: usize) -> String {
         self.proxies[n].url_as(&format!("canary-user-{n}"), &format!("canary-password-{n}"))
     }
+}
 
-    /// Which proxy the target saw as this address.
-    fn by_address(&self) -> BTreeMap<SocketAddr, usize> {
+/// By which proxy requests came.
+pub(crate) struct Ways(BTreeMap<(SocketAddr, Instant), usize>);
+
+impl Ways {
+    pub(crate) fn of(proxies: &[ScriptedProxy]) -> Self {
         let seen = |(n, proxy): (usize, &ScriptedProxy)| {
-            proxy.passed().into_iter().filter_map(move |passed| Some((passed.seen_as?, n))).collect::<Vec<_>>()
+            proxy.passed().into_iter().filter_map(move |passed| Some(((passed.seen_as?, passed.at), n))).collect::<Vec<_>>()
         };
-        self.proxies.iter().enumerate().flat_map(seen).collect()
+        Self(proxies.iter().enumerate().flat_map(seen).collect())
+    }
+
+    /// The number of the proxy. A system uses an address again: the connection is the last one before the request.
+    pub(crate) fn of_request(&self, asked: &Asked) -> Option<usize> {
+        let (address, at) = (asked.peer, asked.at);
+        self.0.range(..=(address, at)).next_back().filter(|((seen_as, _), _)| *seen_as == address).map(|(_, n)| *n)
     }
 }
 
@@ -107,12 +123,12 @@ fn every_request_is_made_under_one_lease_and_reported_once() {
     let shelves = pages().div_ceil(50);
     let expected = 2 + shelves + pages() + pages() / 5 + pages() / 100;
     assert_eq!(asked.len(), expected, "robots.txt, home, shelves, pages, hops, retries: {ended}");
-    let by_address = proxies.by_address();
+    let ways = Ways::of(&proxies.proxies);
     let mut readers = BTreeSet::new();
     for asked in &asked {
         let number = reader(asked);
         readers.insert(number);
-        assert_eq!(by_address.get(&asked.peer), Some(&(number % 10)), "of identity {number}: {asked:?}");
+        assert_eq!(ways.of_request(asked), Some(number % 10), "of identity {number}: {asked:?}");
         assert!(asked.header("proxy-authorization").is_none(), "{asked:?}");
     }
     assert!(readers.len() > IDENTITIES / 2, "{readers:?}");

@@ -127,9 +127,10 @@ fn a_paused_site_rests_while_the_other_goes_on() {
     plane.pause("one", "the shop is being moved").unwrap();
     std::thread::sleep(Duration::from_millis(700));
     let (paused_from, had) = (Instant::now(), one.asked().len());
-    let during = rate(&other, Duration::from_secs(4));
+    let during = rate(&other, Duration::from_secs(5));
     assert_eq!(one.asked().len(), had, "nothing is asked of a paused site");
-    assert!(during > before * 0.6, "{during} after {before}");
+    println!("the other site: {before:.0} requests a second before, {during:.0} meanwhile");
+    assert!(during > before * 0.75, "{during} after {before}");
     plane.resume("one").unwrap();
     running.until("the site again", || one.asked().len() > had + 40);
     assert!(paused_from.elapsed() < Duration::from_secs(20));
@@ -160,24 +161,25 @@ fn a_breaker_is_opened_by_markers_and_closed_by_probes() {
     let running = folder.start(&["crawl", "bench", "-a", &format!("url={}", server.url("/"))]);
     running.until("some pages", || server.asked().len() > 40);
     has_captcha.store(true, Ordering::SeqCst);
-    running.until("the breaker", || running.err().contains("circuit_open") || plane_is_silent(&server));
-    let had = server.asked().len();
-    std::thread::sleep(Duration::from_millis(900));
-    assert!(server.asked().len() <= had + 4, "{} after {had}", server.asked().len());
+    let given = || plane.grants();
+    // Half open it gives probes, which find the captcha and open it again.
+    running.until("a probe that fails", || given().iter().any(|given| given.is_probe));
+    let (had, asked) = (given().len(), server.asked().len());
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert!(given().iter().skip(had).all(|given| given.is_probe), "an open breaker gives nothing but probes");
+    assert!(server.asked().len() <= asked + 10, "{} after {asked}", server.asked().len());
+    let failed = given().iter().filter(|given| given.is_probe).count();
     has_captcha.store(false, Ordering::SeqCst);
-    running.until("pages after the probes", || server.asked().len() > had + 60);
+    running.until("leases that are no probes", || {
+        let given = given();
+        let last_probe = given.iter().rposition(|given| given.is_probe).unwrap();
+        given.len() - last_probe > 60
+    });
+    assert!(given().iter().filter(|given| given.is_probe).count() > failed, "probes closed it");
     running.signal(rustix::process::Signal::INT);
-    let ended = running.end();
-    assert_eq!(ended.code, Some(2), "{ended}");
-    assert!(ended.err.contains("lease/refused/circuit_open") || ended.err.contains("lease/held"), "{ended}");
-    assert!(plane.grants().iter().any(|given| given.is_probe), "half-open breakers give probes");
-}
-
-/// Whether nothing was asked for half a second.
-fn plane_is_silent(server: &Server) -> bool {
-    let had = server.asked().len();
-    std::thread::sleep(Duration::from_millis(500));
-    server.asked().len() == had
+    let ended = running.end().with_code(2);
+    let total = plane.ledger().total();
+    assert_eq!((total.open, total.acquired), (0, total.released), "{total:?} {ended}");
 }
 
 #[test]
@@ -271,7 +273,9 @@ fn an_exhausted_site_does_not_hold_up_the_others() {
     };
     let (alone, beside) = (run(false), run(true));
     println!("nine sites alone {alone:?}, beside an exhausted one {beside:?}");
-    assert!(beside < alone * 2, "{alone:?} alone, {beside:?} beside an exhausted site");
+    // They keep 0.9 of their rate; on a machine that does much else the two runs differ by more than that.
+    let least = if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 0.9 } else { 0.5 };
+    assert!(alone.as_secs_f64() > beside.as_secs_f64() * least, "{alone:?} alone, {beside:?} beside an exhausted site");
 }
 
 #[test]

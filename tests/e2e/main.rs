@@ -18,6 +18,8 @@ mod job_store;
 mod killed;
 mod leased;
 mod leased_faults;
+mod leased_kept;
+mod leased_killed;
 mod live_settings;
 mod memory;
 mod plane;

@@ -82,6 +82,11 @@ impl Plane {
         format!("http://{}", self.address)
     }
 
+    /// Ends the process without a word (SIGKILL), as dropping it does.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+
     /// Status and JSON of an answer of the plane's own addresses.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();

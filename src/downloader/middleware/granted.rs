@@ -1,4 +1,4 @@
-//! Takes the query values of a credential out of URLs that came from outside: a `Location` that repeats them.
+//! Takes the query values of a credential out of URLs that came from outside: a `Location` or a link that repeats them.
 //!
 //! Granted parameters are merged anew at every hop and must not stand in queue, records and logs. A granted *name* with
 //! another value stays, and so do bodies: what a page says of itself is the site's own affair. A value hidden by more
@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{CONTENT_LOCATION, LOCATION};
+use http::header::{CONTENT_LOCATION, LINK, LOCATION, REFRESH};
 use http::{HeaderMap, HeaderValue};
 use secrecy::ExposeSecret;
 use url::{Url, form_urlencoded};
@@ -44,7 +44,14 @@ pub(crate) fn clear(url: &mut Url, credential: &Credential) -> Result<(), Bound>
     if url.fragment().is_some_and(|fragment| holds(fragment, credential)) {
         url.set_fragment(None);
     }
-    if holds(url.as_str(), credential) { Err(Bound) } else { Ok(()) }
+    if holds(url.as_str(), credential) || is_in_host(url, credential) { Err(Bound) } else { Ok(()) }
+}
+
+/// Hosts are written in lower case, whatever was given.
+fn is_in_host(url: &Url, credential: &Credential) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    let mut secrets = credential.query.iter().map(|(_, value)| value.expose_secret()).filter(|v| v.len() >= SECRET_FROM);
+    secrets.any(|secret| host.contains(&secret.to_ascii_lowercase()))
 }
 
 /// Whether a text has a secret value of the credential in it, percent-encoded or not.
@@ -59,10 +66,15 @@ pub(crate) fn holds(text: &str, credential: &Credential) -> bool {
 }
 
 /// Rewrites the headers of an answer that name another URL, if they repeat a granted value. One whose value cannot be
-/// taken out of its URL goes. `base` is the URL that answered.
+/// taken out of its URL goes, and so does one of several URLs that repeats one. `base` is the URL that answered.
 pub(crate) fn clear_headers(headers: &mut HeaderMap, base: &Url, credential: &Credential) {
     if credential.query.is_empty() {
         return;
+    }
+    for name in [LINK, REFRESH] {
+        if headers.get_all(&name).iter().any(|value| holds(&String::from_utf8_lossy(value.as_bytes()), credential)) {
+            headers.remove(name);
+        }
     }
     for name in [LOCATION, CONTENT_LOCATION] {
         let Some(value) = headers.get(&name) else { continue };
@@ -217,5 +229,23 @@ mod tests {
         assert_eq!(with("/y/canary-value"), None);
         assert_eq!(with("http://[zz]/canary-value"), None);
         assert_eq!(with("http://[zz]/").as_deref(), Some("http://[zz]/"));
+    }
+
+    #[test]
+    fn a_value_in_a_host_is_found_in_lower_case() {
+        assert_eq!(cleared("https://a-CaNaRy-Value.evil.example/", "CaNaRy-Value"), None);
+        assert!(cleared("https://a-canary.evil.example/", "CaNaRy-Value").is_some());
+    }
+
+    #[test]
+    fn headers_of_several_urls_go_if_one_repeats_a_value() {
+        for (value, stays) in [("</y?p=2>; rel=next", true), ("</y?p=2&key=canary%2Dvalue>; rel=next", false)] {
+            let mut headers = HeaderMap::new();
+            headers.append(LINK, HeaderValue::from_static("</>; rel=up"));
+            headers.append(LINK, HeaderValue::from_static(value));
+            headers.insert(REFRESH, HeaderValue::from_static("3"));
+            clear_headers(&mut headers, &Url::parse("http://a.example/x").unwrap(), &credential("canary-value"));
+            assert_eq!((headers.contains_key(LINK), headers.contains_key(REFRESH)), (stays, true), "{value}");
+        }
     }
 }

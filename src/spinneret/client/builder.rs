@@ -15,8 +15,9 @@ use crate::spinneret::Result;
 use crate::spinneret::error::Error;
 use crate::spinneret::reporter::ReporterOptions;
 use crate::spinneret::retry::{RetryPolicy, Timeouts};
-use crate::spinneret::transport::{HttpTransport, Line, ProxyChoice, Transport, Via, seconds};
+use crate::spinneret::transport::{HttpTransport, Line, Transport, seconds};
 use crate::spinneret::wire::Wire;
+use crate::via::{ProxyChoice, Unusable, Via};
 
 /// No limit of one attempt is longer than a day.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -177,8 +178,7 @@ impl ClientBuilder {
                 HttpTransport::over(http, &base, salutation, self.timeouts, None, connections)
             }
             None => {
-                let via = Via::of(&self.proxy, &self.environment, &base);
-                let via = via.map_err(|error| Error::configuration(error.to_string()))?;
+                let via = Via::of(&self.proxy, |name| self.environment.get(name), &base).map_err(unusable_proxy)?;
                 let line = Line { timeouts: self.timeouts, ca_files: settings.ca_files.clone(), via, connections };
                 HttpTransport::new(&base, salutation, line).map_err(|error| Error::configuration(error.to_string()))?
             }
@@ -259,4 +259,15 @@ impl fmt::Debug for ClientBuilder {
             .field("reporter", &self.reporter)
             .finish_non_exhaustive()
     }
+}
+
+fn unusable_proxy(named_by: Unusable) -> Error {
+    const SCHEMES: &str = "it must be http://, https://, socks5:// or socks5h:// with host and port";
+    Error::configuration(match named_by {
+        Unusable::Given => format!("the proxy's URL (ClientBuilder::proxy; not shown) cannot be used; {SCHEMES}"),
+        Unusable::Variable(name) => format!(
+            "the environment variable {name} holds no proxy's URL (not shown); {SCHEMES}; mend or unset it, or name the server in \
+             NO_PROXY"
+        ),
+    })
 }

@@ -6,12 +6,12 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::upload::Late;
 use super::{Fault, Phase};
 use crate::causes::{Said, tls_words};
 use crate::spinneret::classify::look;
 use crate::spinneret::error_kind::ErrorKind;
 use crate::spinneret::retry::Timeouts;
+use crate::upload::Late;
 
 /// What attempts are about, for messages.
 #[derive(Debug, Clone)]

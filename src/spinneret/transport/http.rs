@@ -22,14 +22,14 @@ use url::Url;
 
 use super::fault::About;
 use super::gzip::{self, LARGEST};
-use super::proxy::Via;
 use super::slots::Slots;
-use super::upload::{Limits, Progress, Upload};
 use super::{Attempt, Fault, Reply, Transport};
 use crate::later::later;
 use crate::roots::{RootsError, client_config, roots};
 use crate::spinneret::procedure::Procedure;
 use crate::spinneret::retry::Timeouts;
+use crate::upload::{Limits, Progress, Upload};
+use crate::via::Via;
 
 /// How long an unused connection is kept: less than the 120 s after which the server closes it.
 const KEPT: Duration = Duration::from_secs(90);

@@ -7,9 +7,7 @@ mod gzip;
 mod http;
 #[cfg(test)]
 pub(crate) mod loopback;
-mod proxy;
 mod slots;
-mod upload;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -22,8 +20,6 @@ use futures_util::future::BoxFuture;
 
 pub(crate) use self::fault::seconds;
 pub(crate) use self::http::{HttpTransport, Line, Salutation, bearer};
-pub use self::proxy::ProxyChoice;
-pub(crate) use self::proxy::Via;
 use super::error_kind::ErrorKind;
 use super::procedure::Procedure;
 

@@ -12,15 +12,15 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use secrecy::ExposeSecret as _;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 pub use self::ledger::{IdentityLedger, Ledger, SiteLedger};
 use self::script::Trouble;
 pub use self::script::{Call, Mishap, Refused, When};
+use super::loopback::Serving;
 use super::plane_wire as wire;
 use crate::dice::Dice;
 use crate::plane::face::{Clock, Face, FaceOptions};
@@ -112,14 +112,9 @@ struct State {
 /// The plane that there is, and those before it.
 struct Life {
     face: Arc<Face>,
-    open: Option<Open>,
+    /// The port that is listened on.
+    open: Option<Serving>,
     earlier: Vec<Ledger>,
-}
-
-/// A port that is listened on.
-struct Open {
-    stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
 }
 
 impl ScriptedPlane {
@@ -202,7 +197,7 @@ impl ScriptedPlane {
     /// Cuts all connections and refuses new ones, until it comes back. Leases and all else stay as they are.
     pub fn go_away(&self) {
         let open = self.life().open.take();
-        close(open);
+        drop(open);
     }
 
     /// Listens again, with the plane as it was.
@@ -224,7 +219,7 @@ impl ScriptedPlane {
     /// As [`come_back`](Self::come_back).
     pub fn restart(&self) -> io::Result<()> {
         let mut life = self.life();
-        close(life.open.take());
+        life.open = None;
         let ledger = ledger_of(&life.face);
         life.earlier.push(ledger);
         let number = life.earlier.len();
@@ -331,12 +326,6 @@ impl ScriptedPlane {
     }
 }
 
-impl Drop for ScriptedPlane {
-    fn drop(&mut self) {
-        self.go_away();
-    }
-}
-
 impl fmt::Debug for ScriptedPlane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ScriptedPlane").field("addr", &self.addr).finish_non_exhaustive()
@@ -433,27 +422,13 @@ fn ledger_of(face: &Face) -> Ledger {
 }
 
 /// Serves on a thread of its own, whose end cuts every connection.
-fn open(listener: std::net::TcpListener, shared: Arc<Shared>, face: Arc<Face>) -> io::Result<Open> {
-    listener.set_nonblocking(true)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (stop, stopped) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("scripted-plane".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = stopped => {}
-                () = wire::accept(listener, shared, Arc::clone(&face)) => {}
-                () = Arc::clone(&face).keep_time() => {}
-            }
-        });
-    })?;
-    Ok(Open { stop, thread })
-}
-
-fn close(open: Option<Open>) {
-    if let Some(Open { stop, thread }) = open {
-        let _ = stop.send(());
-        let _ = thread.join();
-    }
+fn open(listener: std::net::TcpListener, shared: Arc<Shared>, face: Arc<Face>) -> io::Result<Serving> {
+    Serving::start("scripted-plane", || async move {
+        tokio::select! {
+            () = wire::accept(listener, shared, Arc::clone(&face)) => {}
+            () = Arc::clone(&face).keep_time() => {}
+        }
+    })
 }
 
 /// The port once more. It may still be busy for a moment.

@@ -1,5 +1,6 @@
 //! A crawl program as a user writes it, with nothing but the public interface. The end-to-end tests build and run it.
 
+mod chains;
 mod flood;
 mod myspider;
 mod parts;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
         note_what_is_kept(path.as_ref());
     }
     dragline::App::new()
+        .spider::<chains::Chains>()
         .spider::<shop::Shop>()
         .spider::<paths::Paths>()
         .spider::<seeds::Seeds>()

@@ -8,11 +8,11 @@ use flate2::write::GzEncoder;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::spinneret::client::Environment;
 use crate::spinneret::error::Error;
 use crate::spinneret::error_kind::ErrorKind;
+use crate::spinneret::transport::Phase;
 use crate::spinneret::transport::loopback::{Act, Identity, LEAF, Loopback, SELF_SIGNED, answer, nobody};
-use crate::spinneret::transport::{Phase, ProxyChoice};
+use crate::via::ProxyChoice;
 
 const MS: Duration = Duration::from_millis(1);
 const READ: Duration = Duration::from_millis(300);
@@ -45,7 +45,7 @@ fn trusting(url: &str, pem: &str) -> HttpTransport {
 
 fn through(proxy: &str, url: &str) -> HttpTransport {
     let url: Url = url.parse().unwrap();
-    let via = Via::of(&ProxyChoice::Url(proxy.into()), &Environment::of(&[]), &url).unwrap();
+    let via = Via::of(&ProxyChoice::Url(proxy.into()), |_| None, &url).unwrap();
     HttpTransport::new(&url, salutation(), Line { via, ..line() }).unwrap()
 }
 

@@ -20,7 +20,7 @@ const PIECE: usize = 64 * 1024;
 
 /// How far a body is.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress(Arc<Mutex<Steps>>);
+pub(crate) struct Progress(Arc<Mutex<Steps>>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Steps {
@@ -31,20 +31,20 @@ struct Steps {
 
 /// The limits of an attempt up to the head of its answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Until the connection asks for the body.
-    pub(super) connect: Duration,
+    pub(crate) connect: Duration,
     /// Between two pieces of the body.
-    pub(super) write: Duration,
+    pub(crate) write: Duration,
     /// For all pieces of the body.
-    pub(super) whole: Duration,
+    pub(crate) whole: Duration,
     /// From the last piece to the head of the answer.
-    pub(super) read: Duration,
+    pub(crate) read: Duration,
 }
 
 /// Which limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Late {
+pub(crate) enum Late {
     Connect,
     Write,
     /// All pieces took longer than this.
@@ -54,12 +54,12 @@ pub(super) enum Late {
 
 impl Progress {
     /// Whether a connection was handed a byte of the body.
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.steps().first.is_some()
     }
 
     /// Waits for what sends the body and reads the head of the answer.
-    pub(super) async fn wait<F: Future>(&self, send: F, limits: Limits) -> Result<F::Output, Late> {
+    pub(crate) async fn wait<F: Future>(&self, send: F, limits: Limits) -> Result<F::Output, Late> {
         let (mut send, begin) = (pin!(send), Instant::now());
         // One timer, set to the earliest time at which any limit can be reached, and looked at only then.
         let mut timer = pin!(sleep_until(later(begin, limits.connect.min(limits.write).min(limits.read))));
@@ -106,13 +106,13 @@ impl Steps {
 
 /// A body of known length that goes out in pieces.
 #[derive(Debug)]
-pub(super) struct Upload {
+pub(crate) struct Upload {
     rest: Bytes,
     progress: Progress,
 }
 
 impl Upload {
-    pub(super) const fn new(body: Bytes, progress: Progress) -> Self {
+    pub(crate) const fn new(body: Bytes, progress: Progress) -> Self {
         Self { rest: body, progress }
     }
 }

@@ -1,15 +1,14 @@
-//! Which proxy the calls go through: decided once, for the one server there is.
+//! Which proxy a client of one server goes through, decided once. The proxies of leases are another matter.
 //!
 //! A proxy's URL may hold a password: no message and no `Debug` shows it.
 
+use std::ffi::OsString;
 use std::fmt;
 
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Proxy;
 use secrecy::{ExposeSecret as _, SecretString};
 use url::Url;
-
-use crate::spinneret::client::Environment;
 
 /// Which proxy calls go through.
 #[derive(Debug, Clone, Default)]
@@ -31,33 +30,31 @@ pub(crate) struct Via {
     shown: String,
 }
 
-/// Why a proxy cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ProxyError {
-    #[error(
-        "the proxy's URL (ClientBuilder::proxy; not shown) cannot be used; it must be http://, https://, socks5:// or \
-         socks5h:// with host and port"
-    )]
-    Argument,
-    #[error(
-        "the environment variable {0} holds no proxy's URL (not shown); it must be http://, https://, socks5:// or \
-         socks5h:// with host and port; mend or unset it, or name the server in NO_PROXY"
-    )]
+/// What names a proxy that cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// The choice itself.
+    Given,
+    /// This variable of the environment.
     Variable(&'static str),
 }
 
 impl Via {
     /// The proxy on the way to `target`; none for the direct way.
-    pub(crate) fn of(choice: &ProxyChoice, environment: &Environment, target: &Url) -> Result<Option<Self>, ProxyError> {
+    pub(crate) fn of(
+        choice: &ProxyChoice,
+        environment: impl Fn(&str) -> Option<OsString>,
+        target: &Url,
+    ) -> Result<Option<Self>, Unusable> {
         match choice {
             ProxyChoice::None => Ok(None),
-            ProxyChoice::Url(url) => Self::usable(url.expose_secret(), target).map(Some).ok_or(ProxyError::Argument),
+            ProxyChoice::Url(url) => Self::usable(url.expose_secret(), target).map(Some).ok_or(Unusable::Given),
             ProxyChoice::Environment => Self::of_environment(environment, target),
         }
     }
 
-    fn of_environment(environment: &Environment, target: &Url) -> Result<Option<Self>, ProxyError> {
-        let set = |name: &str| environment.get(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
+    fn of_environment(environment: impl Fn(&str) -> Option<OsString>, target: &Url) -> Result<Option<Self>, Unusable> {
+        let set = |name: &str| environment(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty());
         let no = set("NO_PROXY").or_else(|| set("no_proxy")).unwrap_or_default();
         // A server that NO_PROXY covers needs none, whatever the other variables hold.
         if intercept("http://proxy.invalid:1", &no, target).is_none() {
@@ -68,12 +65,12 @@ impl Via {
             _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
         };
         // Within CGI a header of the request, `Proxy:`, ends up in HTTP_PROXY.
-        let is_cgi = environment.get("REQUEST_METHOD").is_some();
+        let is_cgi = environment("REQUEST_METHOD").is_some();
         let mut given = names.into_iter().filter(|name| !(is_cgi && *name == "HTTP_PROXY"));
         let Some((name, url)) = given.find_map(|name| Some((name, set(name)?))) else {
             return Ok(None);
         };
-        Self::usable(&url, target).map(Some).ok_or(ProxyError::Variable(name))
+        Self::usable(&url, target).map(Some).ok_or(Unusable::Variable(name))
     }
 
     /// `Debug` of the HTTP client may show the parts of a URL, so this is the only thing made of it.
@@ -120,9 +117,9 @@ mod tests {
 
     use super::*;
 
-    fn via(target: &str, variables: &[(&'static str, &'static str)]) -> Result<Option<String>, ProxyError> {
-        let environment = Environment::of(variables);
-        Via::of(&ProxyChoice::Environment, &environment, &target.parse().unwrap()).map(|via| via.map(|via| via.shown()))
+    fn via(target: &str, variables: &[(&str, &str)]) -> Result<Option<String>, Unusable> {
+        let environment = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
+        Via::of(&ProxyChoice::Environment, environment, &target.parse().unwrap()).map(|via| via.map(|via| via.shown()))
     }
 
     #[test]
@@ -141,14 +138,13 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_cannot_be_used_is_an_error_that_does_not_show_it() {
+    fn a_proxy_that_cannot_be_used_is_told_by_what_names_it() {
         for bad in ["ftp://c4n4ry:21", "http://", "http://c4n4ry c4n4ry:1"] {
             let error = via("http://sp.example/", &[("HTTP_PROXY", bad)]).unwrap_err();
-            assert_eq!(error, ProxyError::Variable("HTTP_PROXY"), "{bad}");
+            assert_eq!(error, Unusable::Variable("HTTP_PROXY"), "{bad}");
             let choice = ProxyChoice::Url(bad.into());
-            let error = Via::of(&choice, &Environment::of(&[]), &"http://sp.example".parse().unwrap()).unwrap_err();
-            assert_eq!(error, ProxyError::Argument, "{bad}");
-            assert!(!error.to_string().contains("c4n4ry"));
+            let error = Via::of(&choice, |_| None, &"http://sp.example".parse().unwrap()).unwrap_err();
+            assert_eq!(error, Unusable::Given, "{bad}");
         }
         assert_eq!(via("http://sp.example/", &[("HTTP_PROXY", "ftp://x:1"), ("NO_PROXY", "sp.example")]), Ok(None));
     }
@@ -156,7 +152,7 @@ mod tests {
     #[test]
     fn no_debug_form_shows_a_password() {
         let choice = ProxyChoice::Url("http://user:c4n4ry@plain:3128".into());
-        let via = Via::of(&choice, &Environment::of(&[]), &"http://sp.example".parse().unwrap()).unwrap().unwrap();
+        let via = Via::of(&choice, |_| None, &"http://sp.example".parse().unwrap()).unwrap().unwrap();
         let shown = format!("{via:?} {choice:?}");
         assert!(shown.contains("plain:3128") && !shown.contains("c4n4ry"), "{shown}");
     }
