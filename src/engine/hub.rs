@@ -31,7 +31,7 @@ use crate::api::context::Context;
 use crate::api::signal::{ConfigChanged, Lifecycle};
 use crate::api::stats::Stats;
 use crate::collector;
-use crate::plane::{Ask, RefusalKind};
+use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::settings::RequestRecords;
 

@@ -92,7 +92,8 @@ mod tests {
         assert_eq!(patience.refused(&site, &no, start), Some(Duration::ZERO));
         assert_eq!(patience.refused(&site, &no, start + 9 * SECOND), Some(9 * SECOND));
         patience.granted("other", start + 9 * SECOND);
-        assert_eq!(patience.sites().collect::<Vec<_>>(), ["shop"]);
+        let sites: Vec<_> = patience.sites().map(|(site, _, why)| (site, why)).collect();
+        assert_eq!(sites, [("shop", RefusalKind::NoIdentity)]);
         patience.granted("shop", start + 10 * SECOND);
         assert!(patience.is_empty());
         assert_eq!(patience.refused(&site, &no, start + 11 * SECOND), Some(Duration::ZERO));
