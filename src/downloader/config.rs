@@ -1,7 +1,7 @@
 //! What the downloader reads from the settings, in the form it uses on every request.
 //!
 //! Headers are parsed once here; a value that HTTP does not allow was refused by the settings already. What may change
-//! while a crawl runs is in [`Live`].
+//! while a crawl runs is in `Live`.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;

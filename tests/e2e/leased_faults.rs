@@ -107,8 +107,9 @@ fn an_overloaded_plane_is_asked_again() {
 #[test]
 fn a_paused_site_rests_while_the_other_goes_on() {
     let folder = Folder::new();
-    let (one, other) =
-        (site_at("127.0.1.1", 9_000, Duration::from_millis(30)), site_at("127.0.1.2", 9_000, Duration::from_millis(30)));
+    // Slow enough that the sites set the rate, whatever else the machine does.
+    let takes = Duration::from_millis(150);
+    let (one, other) = (site_at("127.0.1.1", 9_000, takes), site_at("127.0.1.2", 9_000, takes));
     let plane = ScriptedPlane::start(&seed(&[Site::new("one", 8, 1), Site::new("other", 8, 1)], "")).unwrap();
     let start = Server::start({
         let (one, other) = (one.url("/"), other.url("/"));
@@ -117,22 +118,22 @@ fn a_paused_site_rests_while_the_other_goes_on() {
     let more = "CONCURRENT_REQUESTS_PER_DOMAIN = 4\nLEASE_UNMATCHED = \"anonymous\"";
     folder.write("dragline.toml", &settings(&plane, &[(&one, "one"), (&other, "other")], more));
     let running = folder.start(&["crawl", "bench", "-a", &format!("url={}", start.url("/"))]);
-    running.until("both sites", || one.asked().len() > 60 && other.asked().len() > 60);
+    running.until("both sites", || one.asked().len() > 40 && other.asked().len() > 40);
     let rate = |server: &Server, time: Duration| {
         let had = server.asked().len();
         std::thread::sleep(time);
         (server.asked().len() - had) as f64 / time.as_secs_f64()
     };
-    let before = rate(&other, Duration::from_secs(2));
+    let before = rate(&other, Duration::from_secs(3));
     plane.pause("one", "the shop is being moved").unwrap();
     std::thread::sleep(Duration::from_millis(700));
     let (paused_from, had) = (Instant::now(), one.asked().len());
     let during = rate(&other, Duration::from_secs(5));
     assert_eq!(one.asked().len(), had, "nothing is asked of a paused site");
     println!("the other site: {before:.0} requests a second before, {during:.0} meanwhile");
-    assert!(during > before * 0.75, "{during} after {before}");
+    assert!(during > before * 0.7, "{during} after {before}");
     plane.resume("one").unwrap();
-    running.until("the site again", || one.asked().len() > had + 40);
+    running.until("the site again", || one.asked().len() > had + 20);
     assert!(paused_from.elapsed() < Duration::from_secs(20));
     running.signal(rustix::process::Signal::INT);
     let ended = running.end().with_code(2);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use super::*;
 
