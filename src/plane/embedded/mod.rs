@@ -282,7 +282,7 @@ impl Embedded {
         let credential = lock(&self.credentials).of(granted.place, granted.credential, &identity);
         let (proxy, proxy_about) = granted.proxy.map(split).unzip();
         Grant {
-            lease: LeaseId(granted.lease.to_string().into()),
+            lease: LeaseId(granted.lease.text()),
             identity,
             credential,
             proxy,

@@ -4,6 +4,7 @@
 //! that an id is found without a search. An id is read back only in the spelling it was written in.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Ms;
 use crate::dice::{Dice, scramble};
@@ -62,6 +63,12 @@ impl LeaseId {
     /// The shard whose reports are in order.
     pub(crate) const fn shard(self) -> u8 {
         self.shard
+    }
+
+    /// As [`Display`](fmt::Display) writes it, made at once.
+    pub(crate) fn text(self) -> Arc<str> {
+        let (text, length) = self.spelled();
+        text.get(..length).and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default().into()
     }
 
     fn spelled(self) -> ([u8; LONGEST], usize) {
@@ -137,7 +144,7 @@ mod tests {
             let id = LeaseId::new(NOW, site, 16, 9, &mut dice);
             let text = id.to_string();
             assert!(pattern.is_match(&text) && text.contains(spelled) && text.len() <= LONGEST, "{text}");
-            assert_eq!(LeaseId::parse(&text), Some(id));
+            assert_eq!((LeaseId::parse(&text), &*id.text()), (Some(id), &*text));
             assert!(id.shard() < 16 && id.site() == site);
         }
     }

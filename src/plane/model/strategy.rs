@@ -51,6 +51,11 @@ impl Strategy {
         }
     }
 
+    /// Whether it looks at scores at all.
+    pub(crate) const fn reads_scores(self) -> bool {
+        matches!(self, Self::WeightedRandom | Self::BestHealth)
+    }
+
     /// The place of the chosen candidate; `None` of none. `probe_factor` scales the weight of pending ones, `cursor` is the
     /// identity the group leased last (only round robin asks).
     pub(crate) fn choose(

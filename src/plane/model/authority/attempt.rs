@@ -129,7 +129,8 @@ impl Site {
             let Some(group) = self.group(sample.group) else { break };
             let found = group.queue.due(outside.now, want, |key| used.contains(&key), &mut keys);
             candidates.clear();
-            candidates.extend(keys.iter().filter_map(|key| self.candidate(*key, sample.group, rules, outside.now)));
+            let reads_scores = sample.strategy.reads_scores();
+            candidates.extend(keys.iter().filter_map(|key| self.candidate(*key, sample.group, rules, reads_scores, outside.now)));
             while picked.len() < sample.count && *failures < PROXY_FAILURES {
                 let cursor = self.group(sample.group).and_then(|group| group.cursor);
                 let Some(place) = sample.strategy.choose(&candidates, rules.probe_factor, cursor, outside.dice) else { break };
@@ -176,10 +177,11 @@ impl Site {
         result
     }
 
-    fn candidate(&self, key: u32, group: u32, rules: &GroupRules, now: Ms) -> Option<Candidate> {
+    fn candidate(&self, key: u32, group: u32, rules: &GroupRules, reads_scores: bool, now: Ms) -> Option<Candidate> {
         let standing = self.identity(key)?.state.standing();
         let state = self.group(group)?.states.get(key);
-        let score = state.map_or(rules.scores.baseline, |state| state.score.points(now, &rules.scores));
+        // A score drifts with time: to ask costs more than all else here.
+        let score = state.filter(|_| reads_scores).map_or(rules.scores.baseline, |state| state.score.points(now, &rules.scores));
         Some(Candidate { key, standing, score, last_used: state.map_or(0, |state| state.last_used) })
     }
 

@@ -11,7 +11,7 @@ use crate::plane::model::quota::QuotaUse;
 use crate::plane::model::score::Score;
 use crate::plane::model::strategy::Standing;
 use crate::plane::model::streak::Streak;
-use crate::plane::seed::Given;
+use crate::plane::seed::{AccountStart, Given};
 
 /// Where an identity is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub(super) struct IdentityBooks {
 pub(super) struct Account {
     pub(super) name: Arc<str>,
     pub(super) state: AccountState,
+    /// What the file said last.
+    pub(super) said: AccountStart,
     pub(super) cooldown: Ms,
     pub(super) bans: BanHistory,
     pub(super) members: Vec<u32>,

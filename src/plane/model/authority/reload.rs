@@ -320,9 +320,9 @@ impl Site {
             };
             let known = self.account_by_name.get(&account.name).and_then(|place| self.accounts.get_mut(*place as usize));
             match known {
-                // A ban that reports led to is kept until the file says something else than active.
+                // What reports led to is kept until the file says something else than it did.
                 Some(known) => {
-                    if start != AccountState::Active || known.state == AccountState::Disabled {
+                    if std::mem::replace(&mut known.said, account.state) != account.state {
                         known.state = start;
                     }
                 }
@@ -332,6 +332,7 @@ impl Site {
                     self.accounts.push(Account {
                         name: Arc::clone(&account.name),
                         state: start,
+                        said: account.state,
                         cooldown: 0,
                         bans: BanHistory::default(),
                         members: Vec::new(),

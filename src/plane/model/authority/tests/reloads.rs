@@ -7,12 +7,13 @@ use serde_json::json;
 use super::support::*;
 use crate::plane::model::action::Length;
 use crate::plane::model::authority::Manual;
+use crate::plane::model::authority::identity::AccountState;
 use crate::plane::model::config_center::{Format, ItemName};
 use crate::plane::model::groups::Groups;
 use crate::plane::model::refusal::Reason;
 use crate::plane::model::render::Credential;
 use crate::plane::model::scope::Scopes;
-use crate::plane::seed::{Given, SeedItem, Start};
+use crate::plane::seed::{AccountStart, Given, SeedItem, Start};
 
 fn item(content: &str) -> SeedItem {
     SeedItem { group: "crawler".into(), key: "limits".into(), format: Format::Text, content: content.into() }
@@ -226,4 +227,30 @@ fn runtime_forgets_the_breaker_of_a_group_that_is_gone() {
     world.plane.reload(Setup::new().active(1).0, world.now).unwrap();
     assert!(!content(&mut world).contains("web/search"));
     world.acquire("search");
+}
+
+#[test]
+fn an_account_is_what_the_file_says_anew_and_else_what_reports_made_of_it() {
+    let at = |state| {
+        let mut setup = Setup::new().active(1).account("a", 0..1);
+        setup.site().accounts[0].state = state;
+        setup
+    };
+    for hindered in [AccountStart::Banned, AccountStart::Disabled] {
+        let mut world = at(hindered).open();
+        assert_eq!(world.refused("search").0, Reason::NoIdentityAvailable);
+        world.plane.reload(at(hindered).0, world.now).unwrap();
+        assert_eq!(world.refused("search").0, Reason::NoIdentityAvailable);
+        world.plane.reload(at(AccountStart::Active).0, world.now).unwrap();
+        let lease = world.acquire("search").lease.lease_id;
+        world.plane.reload(at(hindered).0, world.now).unwrap();
+        world.release(&lease).unwrap();
+        assert_eq!(world.refused("search").0, Reason::NoIdentityAvailable);
+    }
+    let rule = json!({"name": "out", "when": {"outcome": "forbidden"}, "action": "ban", "scope": "account", "duration": "1h"});
+    let active = || at(AccountStart::Active).action(json!({"rules": [rule]}));
+    let mut world = active().open();
+    world.cycle("search", 403);
+    world.plane.reload(active().0, world.now).unwrap();
+    assert_eq!(world.plane.sites[0].accounts[0].state, AccountState::Banned(Some(NOW + HOUR)));
 }
