@@ -183,6 +183,8 @@ pub(crate) struct Hub {
     pub(super) asking: HashMap<Arc<str>, Asking>,
     /// Hosts that no rule covers.
     pub(super) unmatched: HashSet<Box<str>>,
+    /// Proxies of which a failure was told.
+    pub(super) bad_proxies: HashSet<Arc<str>>,
     /// Leases asked for ahead, where they come over a network.
     pub(super) ahead: Option<Ahead>,
     /// Leases that queued requests are to go under.
@@ -263,6 +265,7 @@ impl Hub {
             waiting_slots: HashMap::new(),
             shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),
+            bad_proxies: HashSet::new(),
             unmatched: HashSet::new(),
             ahead,
             kept: Kept::default(),
