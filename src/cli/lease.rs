@@ -92,6 +92,9 @@ async fn show(
     to: &mut dyn Write,
 ) -> Result<u8, CliError> {
     let request = Request::get(&args.url, &()).map_err(|error| CliError::usage(format!("{}: {error}", args.url)))?;
+    if !matches!(request.url().scheme(), "http" | "https") {
+        return Err(CliError::usage(format!("{}: a crawl fetches only http and https; give such a URL", args.url)));
+    }
     let covered = covered(args, settings, &request)?;
     let mut page = Page { is_json: args.json, value: Map::new(), to };
     page.set("url", json!(shown(request.url())));

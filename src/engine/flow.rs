@@ -149,6 +149,7 @@ impl Hub {
             self.owed.extend(text.map(|text| (job.id, text)));
         }
         self.free_slot(id);
+        self.tell_of_proxy(id);
         if job.kind == JobKind::Robots {
             self.robots_fetched(id, &job, verdict, now);
             return;
@@ -290,7 +291,8 @@ impl Hub {
                 self.report(id, true, Marks::default());
                 self.end_unparsed(id, job, fault, now);
             }
-            Made::Retry { after, .. } => {
+            Made::Retry { reason, after } => {
+                tracing::debug!(url = job.url().as_str(), reason, attempt = job.attempts, "retrying");
                 self.report(id, true, Marks::default());
                 self.put_back_after_group(id, after, now);
             }

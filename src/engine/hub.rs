@@ -191,6 +191,8 @@ pub(crate) struct Hub {
     pub(super) unmatched: HashSet<Box<str>>,
     /// There is a `DOWNLOAD_DELAY`.
     pub(super) is_paced: bool,
+    /// Proxies of which a failure was told.
+    pub(super) bad_proxies: HashSet<Arc<str>>,
     /// Leases asked for ahead, where they come over a network.
     pub(super) ahead: Option<Ahead>,
     /// Leases that queued requests are to go under.
@@ -272,6 +274,7 @@ impl Hub {
             waiting_slots: HashMap::new(),
             shared_hosts: SharedHosts::default(),
             asking: HashMap::new(),
+            bad_proxies: HashSet::new(),
             unmatched: HashSet::new(),
             is_paced,
             ahead,

@@ -24,6 +24,8 @@ use crate::scheduler::message::{Control as SchedulerControl, Scope};
 
 /// Hosts that are named because no rule covers them; further ones are counted only.
 const NAMED_HOSTS: usize = 1000;
+/// Proxies that are named in the log; what fails beyond is only counted.
+const NAMED_PROXIES: usize = 20;
 
 /// A host of a site with too many asks under way is looked at again after this, should no answer come before.
 const CROWDED: Duration = Duration::from_secs(30);
@@ -111,6 +113,22 @@ impl Hub {
             );
         }
         self.fail_unfetched(id, Fault::new(FailureKind::LeaseUnmatched, message), now);
+    }
+
+    /// Names a proxy once whose fault ended the ticket's attempt.
+    pub(super) fn tell_of_proxy(&mut self, id: u64) {
+        let Some(ticket) = self.tickets.get(&id) else { return };
+        let fault = ticket.attempt.as_ref().and_then(|attempt| attempt.fault.as_ref());
+        let fault = fault.filter(|fault| matches!(fault.kind, FailureKind::Proxy | FailureKind::ProxyAuth));
+        let proxy = ticket.lease.as_ref().and_then(|guard| guard.grant().about.proxy.as_ref());
+        let (Some(fault), Some(proxy)) = (fault, proxy) else { return };
+        if self.bad_proxies.len() < NAMED_PROXIES && self.bad_proxies.insert(Arc::clone(&proxy.id)) {
+            tracing::warn!(
+                proxy = &*proxy.id,
+                reason = fault.message,
+                "a proxy fails; the control plane hears of it, and what else fails there is only counted"
+            );
+        }
     }
 
     pub(super) fn leased(&mut self, leased: Leased, now: Instant) {

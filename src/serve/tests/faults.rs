@@ -36,7 +36,7 @@ async fn each_half_refuses_in_its_own_words() {
         ("POST /spinneret.v1.LeaseService/Borrow HTTP/1.1".to_owned(), b"{}", 404, "nothing here"),
         ("GET /api/webhook/consume HTTP/1.1".to_owned(), b"", 405, "method_not_allowed"),
         ("GET /spinneret.v1.LeaseService/Acquire HTTP/1.1".to_owned(), b"", 405, ""),
-        ("POST /plane/ledger HTTP/1.1".to_owned(), b"", 405, ""),
+        ("POST /plane/ledger HTTP/1.1".to_owned(), b"", 405, "GET"),
         ("POST /api/webhook/consume HTTP/1.1\r\ncontent-type: text/plain".to_owned(), b"x", 415, "unsupported_media_type"),
         (format!("{ACQUIRE}\r\ncontent-type: application/grpc"), b"{}", 415, ""),
         (format!("POST /api/webhook/consume HTTP/1.1{json_type}"), &large[..10_001], 413, "--max-body"),
