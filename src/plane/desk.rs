@@ -164,9 +164,26 @@ impl fmt::Debug for Desk {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
     use super::*;
+    use crate::dice::Dice;
+    use crate::plane::seed::Seed;
+
+    #[test]
+    fn the_time_of_the_plane_never_goes_back() {
+        let clock = Arc::new(AtomicU64::new(50));
+        let told = Arc::clone(&clock);
+        let plane = Plane::new(Seed::default(), 50, Dice::new(1)).unwrap();
+        let desk = Desk::new(plane, Clock::new(move || told.load(Ordering::Relaxed)));
+        for (moment, expected) in [(60, 60), (40, 60), (61, 61)] {
+            clock.store(moment, Ordering::Relaxed);
+            assert_eq!(desk.with(|_, now| now), expected);
+        }
+    }
 
     #[test]
     fn a_clock_that_is_set_back_goes_on_from_where_it_was() {

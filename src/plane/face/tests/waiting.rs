@@ -181,3 +181,26 @@ fn free(face: &Face, lease: &str) {
         assert!(plane.release(&token, &request, now).unwrap().released);
     });
 }
+
+#[tokio::test]
+async fn b151_a_call_that_finds_no_connection_free_is_shed_with_a_hint() {
+    let face = Face::new(plane(1), FaceOptions::default());
+    let full = |path: &str| {
+        let peer = Ipv4Addr::LOCALHOST.into();
+        face.refuse_full(&Head {
+            peer,
+            method: http::Method::POST,
+            path: path.to_owned(),
+            query: String::new(),
+            headers: HeaderMap::new(),
+        })
+    };
+    for _ in 0..20 {
+        let reply = full("/spinneret.v1.LeaseService/Acquire");
+        assert_eq!((reply.status.as_u16(), reason(&reply)), (503, "overloaded"));
+        let hint: u64 = reply.headers["spinneret-retry-after-ms"].to_str().unwrap().parse().unwrap();
+        assert!((100..200).contains(&hint), "{hint}");
+    }
+    let reply = full("/healthz");
+    assert_eq!((reply.status.as_u16(), reason(&reply)), (503, ""));
+}
