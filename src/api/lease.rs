@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use url::Url;
 
-use crate::downloader::middleware::granted;
 use crate::plane::{About, Credential, Grant, IdentityKey, LeaseId, ProxyAbout};
 
 /// A lease as a spider sees it: names and times, and nothing that is secret. Its `Debug` may be logged.
@@ -17,7 +15,7 @@ pub struct LeaseView {
     about: About,
     expires_at: Instant,
     /// Shown to nobody: to know what a page repeats of it.
-    credential: Arc<Credential>,
+    pub(crate) credential: Arc<Credential>,
 }
 
 impl LeaseView {
@@ -83,15 +81,6 @@ impl LeaseView {
     #[must_use]
     pub fn expires_at(&self) -> Instant {
         self.expires_at
-    }
-
-    /// Takes what a page repeats of the lease's query out of a URL found there: under another lease it would go before that
-    /// one's own, and in queue and records it would be seen. On another host only what is long enough for a secret.
-    pub(crate) fn clear(&self, url: &mut Url, page: &Url) {
-        if url.host() == page.host() || granted::holds(url.as_str(), &self.credential) {
-            // In a path it stays: without it the URL would be another one.
-            let _ = granted::clear(url, &self.credential);
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use secrecy::ExposeSecret;
 use url::{Url, form_urlencoded};
 
+use crate::api::lease::LeaseView;
 use crate::plane::Credential;
 use crate::web::location::resolve_location;
 
@@ -45,6 +46,17 @@ pub(crate) fn clear(url: &mut Url, credential: &Credential) -> Result<(), Bound>
         url.set_fragment(None);
     }
     if holds(url.as_str(), credential) || is_in_host(url, credential) { Err(Bound) } else { Ok(()) }
+}
+
+impl LeaseView {
+    /// Takes what a page repeats of the lease's query out of a URL found there: under another lease it would go before that
+    /// one's own, and in queue and records it would be seen. On another host only what is long enough for a secret.
+    pub(crate) fn clear(&self, url: &mut Url, page: &Url) {
+        if url.host() == page.host() || holds(url.as_str(), &self.credential) {
+            // In a path it stays: without it the URL would be another one.
+            let _ = clear(url, &self.credential);
+        }
+    }
 }
 
 /// Hosts are written in lower case, whatever was given.
