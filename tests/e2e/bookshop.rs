@@ -26,9 +26,9 @@ fn a_crawl_of_the_bookshop_is_its_truth() {
     let asked = stats["requests"].as_u64().unwrap();
     let taken = ended.number("requests", "taken");
     assert_eq!(stat(&folder, "downloader/request_count"), Some(asked), "the shop counts what the crawl counts");
-    assert!(ended.number("leases", "reports") >= taken - ended.number("requests", "dropped"), "{ended}");
-    assert_eq!(ended.number("leases", "reports"), asked, "one report for each attempt and hop: {ended}");
-    assert_eq!(ended.number("leases", "taken"), ended.number("leases", "given back"), "{ended}");
+    assert!(ended.number("leases", "reported") >= taken - ended.number("requests", "dropped"), "{ended}");
+    assert_eq!(ended.number("leases", "reported"), asked, "one report for each attempt and hop: {ended}");
+    assert_eq!(ended.number("leases", "acquired"), ended.number("leases", "released"), "{ended}");
     assert!(requests(&folder).len() as u64 >= taken, "each request has a record");
 }
 

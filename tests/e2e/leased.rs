@@ -187,7 +187,7 @@ fn a_host_without_rule_is_refused_once_named() {
     let plane = Plane::start(&place, &file(&[Site::new("shop", 2, 4)], ""));
     folder.write("dragline.toml", &settings(&plane.url(), &[("shop.example", "shop")], ""));
     let ended = folder.run(&["crawl", "bench", "-a", &format!("url={}", server.url("/"))]);
-    assert_eq!(ended.err.matches("LEASE_UNMATCHED").count(), 1, "one line: {ended}");
+    assert_eq!(ended.err.matches("requests to this host are dropped").count(), 1, "one line: {ended}");
     assert!(server.asked().is_empty(), "nothing was asked");
     assert_eq!(plane.count("shop", "acquired"), 0);
 }

@@ -47,7 +47,7 @@ fn a_changed_settings_file_changes_the_crawl() {
     running.says("the settings stay as they are");
     folder.write(
         "dragline.toml",
-        "SETTINGS_POLL = 0.1\nRETRY_TIMES = 9\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n",
+        "SETTINGS_POLL = 0.1\nDOWNLOAD_MAXSIZE = \"1MiB\"\nDOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = false\nCONCURRENT_REQUESTS = 1\n",
     );
     running.says("need a restart");
     std::thread::sleep(Duration::from_secs(1));

@@ -23,7 +23,7 @@ fn no_part_of_an_identity_is_left_anywhere() {
     let folder = Folder::new();
     // Kept away from the folder that is searched below.
     let secret = Folder::new();
-    let identity = "[[sites]]\nname = \"x\"\ncooldown_proxy = 0.05\n[[sites.identities]]\nname = \"one\"\nheaders = { Authorization = \"Bearer canary-header\" }\n\
+    let identity = "[[sites]]\nname = \"x\"\ncooldown_proxy = \"50ms\"\n[[sites.identities]]\nname = \"one\"\nheaders = { Authorization = \"Bearer canary-header\" }\n\
                     cookies = { sid = \"canary-cookie\" }\nquery = { key = \"canary-query\" }\njson = { pin = \"canary-json\" }\n";
     secret.write_secret("direct.toml", identity);
     secret.write_secret("proxied.toml", &format!("{identity}proxy = \"http://canary-proxy:canary-proxy@127.0.0.1:1\"\n"));

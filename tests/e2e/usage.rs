@@ -79,8 +79,6 @@ fn spider_arguments_are_checked_before_the_start() {
 #[test]
 fn what_this_version_does_not_do_is_said() {
     let folder = Folder::new();
-    let said = folder.refused(&["crawl", "bookshop", "-a", NOWHERE, "-s", "SPINNERET_URL=http://127.0.0.1:1"]);
-    assert!(said.contains("not supported by this version") && said.contains("IDENTITIES"), "{said}");
     let said = folder.refused(&["crawl", "bookshop", "-a", NOWHERE, "-s", "FRONTIER=redis://127.0.0.1/"]);
     assert!(said.contains("FRONTIER") && said.contains("not supported"), "{said}");
 }
