@@ -31,7 +31,8 @@ fn main() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("identities.toml", &identities);
     let rule = "\n[[LEASES]]\ndomains = [\"127.0.0.1\"]\nsite = \"shop\"\nclient = \"web\"\nendpoint_group = \"_default\"\n";
-    let common = "CONCURRENT_REQUESTS = 64\nCONCURRENT_REQUESTS_PER_DOMAIN = 64\nSTATS_DUMP = false\nROBOTSTXT_OBEY = false\n";
+    // Without retries: their waits at the end would hide what is compared.
+    let common = "RETRY_ENABLED = false\nCONCURRENT_REQUESTS = 64\nCONCURRENT_REQUESTS_PER_DOMAIN = 64\nSTATS_DUMP = false\nROBOTSTXT_OBEY = false\n";
     write("inside.toml", &format!("{common}IDENTITIES = \"identities.toml\"\n{rule}"));
     let remote = format!("SPINNERET_URL = \"{}\"\nSPINNERET_TOKEN = \"{}\"\n", plane.url(), plane.token());
     write("wire.toml", &format!("{common}{remote}{rule}"));
