@@ -1,13 +1,19 @@
 //! Coalescing: asks for the same leases become one call, without one of them being held back.
 //!
 //! A line without a call goes out with the turn that asked. While a call of the line is out the next ones gather,
-//! and go out together when it is over. There is no timer: after a turn a line with gathered asks always has a call
+//! and go out together when it is over, or as soon as they are enough for a call of their own: else a long way to the
+//! plane would bound the leases a second. There is no timer: after a turn a line with gathered asks always has a call
 //! out. Pure; calls nobody.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::plane::{Ask, BATCH_MAX};
+
+/// So many gathered asks do not wait for the call that is out: together they are worth another one.
+const ENOUGH: usize = 16;
+/// Calls of one line that are out at once at most, but for those a full line needs.
+const MOST_OUT: usize = 4;
 
 /// Names a line: asks that any of the same leases will do for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -73,17 +79,22 @@ impl<T> Coalescer<T> {
         Self { lines: HashMap::new(), fresh: Vec::new() }
     }
 
-    /// Takes one ask in, to be called for by [`Coalescer::begin`] or, if a call of its line is out, after that.
+    /// Takes one ask in, to be called for by [`Coalescer::begin`] or, if a call of its line is out and few have gathered,
+    /// after that.
     pub(super) fn gather(&mut self, key: Key, ask: T) {
         if let Some(line) = self.lines.get_mut(&key) {
             line.gathered.push_back(ask);
+            // A line without a call out is among the fresh ones already.
+            if line.gathered.len() == ENOUGH && (1..MOST_OUT).contains(&line.out) {
+                self.fresh.push(key);
+            }
         } else {
             self.fresh.push(key.clone());
             self.lines.insert(key, Line { out: 0, gathered: VecDeque::from([ask]) });
         }
     }
 
-    /// The calls of lines that had none before this turn; to be made at its end.
+    /// The calls of lines that had none before this turn, or have gathered enough; to be made at its end.
     pub(super) fn begin(&mut self) -> Vec<Batch<T>> {
         let mut batches = Vec::new();
         for key in std::mem::take(&mut self.fresh) {
@@ -150,6 +161,21 @@ mod tests {
 
     fn key(name: &str) -> Key {
         Key::of(&ask(name, "g", "/")).unwrap()
+    }
+
+    #[test]
+    fn enough_asks_do_not_wait_for_the_call_that_is_out() {
+        let mut coalescer = Coalescer::new();
+        coalescer.gather(key("a"), 0);
+        assert_eq!(coalescer.begin().len(), 1);
+        for call in 1..=MOST_OUT {
+            for n in 0..ENOUGH {
+                coalescer.gather(key("a"), n);
+            }
+            let sizes: Vec<_> = coalescer.begin().iter().map(|batch| batch.asks.len()).collect();
+            assert_eq!(sizes, if call < MOST_OUT { vec![ENOUGH] } else { vec![] }, "call {call}");
+        }
+        assert_eq!(coalescer.over(&key("a")).len(), ENOUGH, "what is too much goes with the next answer");
     }
 
     #[test]
