@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use tokio::time::sleep;
 
 use super::{lock, refusals};
@@ -88,7 +87,7 @@ impl Feed {
                 && *version < item.version
             {
                 *version = item.version;
-                told.waiting.push_back(on_the_wire(item));
+                told.waiting.push_back(item.on_the_wire());
             }
         }
     }
@@ -98,7 +97,7 @@ impl ConfigFeed for Feed {
     fn get(&self, key: &ConfigKey) -> Option<Configured> {
         let name = ItemName { group: &key.group, key: &key.key };
         let found = self.desk.with(|plane, _| plane.config_center().get(&self.token.scopes, "", name));
-        found.ok().map(|item| Configured { item: on_the_wire(&item), from_snapshot: false })
+        found.ok().map(|item| Configured { item: item.on_the_wire(), from_snapshot: false })
     }
 
     fn changed(&self) -> BoxFuture<'_, Option<Configured>> {
@@ -109,18 +108,5 @@ impl ConfigFeed for Feed {
 impl fmt::Debug for Feed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Feed").field("items", &lock(&self.told).versions.len()).finish_non_exhaustive()
-    }
-}
-
-fn on_the_wire(item: &config_center::ConfigItem) -> ConfigItem {
-    ConfigItem {
-        namespace: item.namespace.to_string(),
-        group: item.group.to_string(),
-        key: item.key.to_string(),
-        format: item.format.name().to_owned(),
-        version: item.version,
-        content: item.content.to_string(),
-        updated_at: item.updated_at.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
-        has_secret_refs: item.has_secret_refs,
     }
 }

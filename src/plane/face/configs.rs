@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::time::{Instant, timeout_at};
 
 use super::read;
@@ -13,8 +12,8 @@ use crate::plane::model::config_center::{self, ItemName, WatchedItem};
 use crate::plane::model::refusal::Refusal;
 use crate::spinneret::messages::{GetConfigResponse, WatchConfigResponse};
 use crate::spinneret::{
-    BatchGetConfigRequest, BatchGetConfigResponse, ConfigItem, ConfigKey, GetConfigRequest, GetSecretRequest, Secret,
-    WatchConfigRequest, WatchItem,
+    BatchGetConfigRequest, BatchGetConfigResponse, ConfigKey, GetConfigRequest, GetSecretRequest, Secret, WatchConfigRequest,
+    WatchItem,
 };
 
 impl Face {
@@ -23,7 +22,7 @@ impl Face {
         let token = self.enter(caller)?;
         let name = ItemName { group: &request.group, key: &request.key };
         let item = self.desk.with(|plane, _| plane.config_center().get(&token.scopes, &request.namespace, name))?;
-        Ok(GetConfigResponse { item: on_the_wire(&item) })
+        Ok(GetConfigResponse { item: item.on_the_wire() })
     }
 
     pub(super) fn batch_get_config(&self, caller: &Caller<'_>, body: &[u8]) -> Result<BatchGetConfigResponse, Refusal> {
@@ -32,7 +31,7 @@ impl Face {
         let names: Vec<_> = request.items.iter().map(|ConfigKey { group, key }| ItemName { group, key }).collect();
         let batch = self.desk.with(|plane, _| plane.config_center().batch(&token.scopes, &request.namespace, &names))?;
         Ok(BatchGetConfigResponse {
-            items: batch.items.iter().map(on_the_wire).collect(),
+            items: batch.items.iter().map(config_center::ConfigItem::on_the_wire).collect(),
             missing: batch.missing.iter().map(|name| ConfigKey::new(name.group, name.key)).collect(),
         })
     }
@@ -49,7 +48,9 @@ impl Face {
         let end = Instant::now() + Duration::from_millis(wait);
         loop {
             let mut watch = match self.desk.look(scopes, &items)? {
-                Looked::Changed(items) => return Ok(WatchConfigResponse { items: items.iter().map(on_the_wire).collect() }),
+                Looked::Changed(items) => {
+                    return Ok(WatchConfigResponse { items: items.iter().map(config_center::ConfigItem::on_the_wire).collect() });
+                }
                 Looked::Waits(watch) => watch,
             };
             let woken = timeout_at(end, self.unless_stopping(watch.woken())).await;
@@ -81,17 +82,4 @@ impl Face {
 
 fn watched(WatchItem { group, key, version }: &WatchItem) -> WatchedItem<'_> {
     WatchedItem { name: ItemName { group, key }, version: *version }
-}
-
-fn on_the_wire(item: &config_center::ConfigItem) -> ConfigItem {
-    ConfigItem {
-        namespace: item.namespace.to_string(),
-        group: item.group.to_string(),
-        key: item.key.to_string(),
-        format: item.format.name().to_owned(),
-        version: item.version,
-        content: item.content.to_string(),
-        updated_at: item.updated_at.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
-        has_secret_refs: item.has_secret_refs,
-    }
 }

@@ -14,6 +14,8 @@ mod waiters;
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use self::items::Items;
 pub(crate) use self::reads::{Look, WatchedItem};
 pub(crate) use self::waiters::WaiterId;
@@ -22,6 +24,7 @@ use super::Ms;
 use super::refusal::Refusal;
 use super::runtime_items::{self, Raise, RuntimeItems, SiteNow};
 use super::secrets::Secrets;
+use crate::spinneret;
 
 /// Most content of one answer, bytes.
 const ANSWER_BYTES: usize = 32 * 1024 * 1024;
@@ -84,6 +87,22 @@ pub(crate) struct ConfigItem {
     pub(crate) updated_at: Option<Ms>,
     /// Whether the content had references to secrets.
     pub(crate) has_secret_refs: bool,
+}
+
+impl ConfigItem {
+    /// The item as a message of the wire.
+    pub(crate) fn on_the_wire(&self) -> spinneret::ConfigItem {
+        spinneret::ConfigItem {
+            namespace: self.namespace.to_string(),
+            group: self.group.to_string(),
+            key: self.key.to_string(),
+            format: self.format.name().to_owned(),
+            version: self.version,
+            content: self.content.to_string(),
+            updated_at: self.updated_at.and_then(|at| Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()),
+            has_secret_refs: self.has_secret_refs,
+        }
+    }
 }
 
 impl fmt::Debug for ConfigItem {
