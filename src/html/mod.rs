@@ -1,0 +1,18 @@
+//! HTML: a parser that builds the tree of the browsers, with bounds, and CSS and XPath on it.
+
+pub(crate) mod arena;
+mod document;
+mod dump;
+pub(crate) mod from_scraper;
+mod limits;
+pub(crate) mod names;
+mod options;
+mod parse;
+pub(crate) mod span;
+mod tokenizer;
+mod tree;
+
+pub use arena::Namespace;
+pub use document::{Document, NodeKind, NodeRef, QuirksMode};
+pub use limits::{Exceeded, Limits};
+pub use options::ParseOptions;

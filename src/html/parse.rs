@@ -1,0 +1,94 @@
+//! From text to page.
+
+use std::str::Utf8Error;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+
+use super::arena::Arena;
+use super::document::Document;
+use super::options::ParseOptions;
+use super::span::MOST_BYTES;
+use super::tokenizer::{self, Content};
+use super::tree::Builder;
+
+impl Document {
+    /// Parses a page as a browser without scripting does; any text is a page. Copies the text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self::parse_with(text, &ParseOptions::default())
+    }
+
+    /// Parses a page with options. Copies the text.
+    #[must_use]
+    pub fn parse_with(text: &str, options: &ParseOptions) -> Self {
+        Self::from_checked(Bytes::copy_from_slice(text.as_bytes()), options)
+    }
+
+    /// Parses a page from bytes that it keeps as they are, without a copy (but where line ends are CR). A byte order mark is skipped.
+    ///
+    /// # Errors
+    /// When the bytes are not UTF-8.
+    pub fn from_utf8(body: Bytes, options: &ParseOptions) -> Result<Self, Utf8Error> {
+        if simdutf8::basic::from_utf8(&body).is_err() {
+            std::str::from_utf8(&body)?;
+        }
+        let body = if body.starts_with(b"\xEF\xBB\xBF") { body.slice(3..) } else { body };
+        Ok(Self::from_checked(body, options))
+    }
+
+    /// Parses bytes that are known to be UTF-8. Others do no harm, but texts of theirs come out empty.
+    pub(crate) fn from_checked(source: Bytes, options: &ParseOptions) -> Self {
+        let (source, is_cut) = bounded(source);
+        let mut builder = Builder::new(Arena::new(normalised(source)), options);
+        builder.exceeded.length = is_cut;
+        tokenizer::run(&mut builder, Content::Data, None);
+        builder.end();
+        Self::from_builder(builder)
+    }
+
+    pub(super) fn from_builder(builder: Builder) -> Self {
+        let Builder { arena, doctype, quirks, exceeded, steps, .. } = builder;
+        Self { arena, doctype, quirks, exceeded, steps, order: OnceLock::new() }
+    }
+}
+
+/// What the engine's numbers have room for, and whether that is not all.
+fn bounded(source: Bytes) -> (Bytes, bool) {
+    if source.len() <= MOST_BYTES {
+        return (source, false);
+    }
+    let end = (MOST_BYTES - 3..=MOST_BYTES).rev().find(|end| source.get(*end).is_some_and(|byte| byte & 0xc0 != 0x80));
+    (source.slice(..end.unwrap_or(MOST_BYTES - 3)), true)
+}
+
+/// The source with each CR LF and each other CR as LF (13.2.3.5). Copies only if there is one.
+pub(super) fn normalised(source: Bytes) -> Bytes {
+    let Some(first) = memchr::memchr(b'\r', &source) else { return source };
+    let mut out = Vec::with_capacity(source.len());
+    let mut rest: &[u8] = &source;
+    let mut next = Some(first);
+    while let Some(at) = next {
+        let (before, behind) = rest.split_at_checked(at).unwrap_or((rest, &[]));
+        out.extend_from_slice(before);
+        out.push(b'\n');
+        rest = behind.strip_prefix(b"\r\n").or_else(|| behind.strip_prefix(b"\r")).unwrap_or(behind);
+        next = memchr::memchr(b'\r', rest);
+    }
+    out.extend_from_slice(rest);
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_are_line_feeds() {
+        for (text, expected) in
+            [("a\r\nb\rc\nd", "a\nb\nc\nd"), ("\r\r\n\r", "\n\n\n"), ("", ""), ("\r", "\n"), ("ab", "ab"), ("\n\r\n", "\n\n")]
+        {
+            assert_eq!(normalised(Bytes::from(text)), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The insertion modes, by the part of a page they are for.
