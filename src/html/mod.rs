@@ -9,6 +9,8 @@ pub(crate) mod names;
 mod options;
 mod parse;
 pub(crate) mod span;
+#[cfg(test)]
+mod tests;
 mod tokenizer;
 mod tree;
 

@@ -1,0 +1,3 @@
+//! Tests of the whole engine, by what they compare it with.
+
+mod tokenizer;
