@@ -6,9 +6,7 @@ use bytes::Bytes;
 
 use super::arena::{Arena, AttrList, Namespace, NodeId};
 use super::document::{Document, QuirksMode};
-use super::names::known::{
-    FORM, IFRAME, NOEMBED, NOFRAMES, NOSCRIPT, PLAINTEXT, SCRIPT, STYLE, TEMPLATE, TEXTAREA, TITLE, XMP,
-};
+use super::names::known::{FORM, IFRAME, NOEMBED, NOFRAMES, NOSCRIPT, PLAINTEXT, SCRIPT, STYLE, TEMPLATE, TEXTAREA, TITLE, XMP};
 use super::options::ParseOptions;
 use super::parse::{bounded, normalised};
 use super::span::Span;

@@ -3,6 +3,7 @@
 pub(crate) mod arena;
 mod document;
 mod dump;
+mod fragment;
 pub(crate) mod from_scraper;
 mod limits;
 pub(crate) mod names;
@@ -16,5 +17,6 @@ mod tree;
 
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
+pub use fragment::FragmentContext;
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;

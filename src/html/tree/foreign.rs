@@ -13,6 +13,11 @@ use crate::html::names::known::{
 use crate::html::names::{BREAKOUT, NameId, category};
 use crate::html::tokenizer::Tag;
 
+/// "MathML text integration point" (13.2.6).
+fn is_mathml_text_integration_point(open: Open) -> bool {
+    open.namespace == Namespace::MathMl && matches!(open.name, MI | MO | MN | MS | MTEXT)
+}
+
 impl Builder {
     /// Whether end tags and comments belong to foreign content here.
     #[inline]
@@ -20,10 +25,10 @@ impl Builder {
         self.adjusted_current().namespace != Namespace::Html
     }
 
-    /// "MathML text integration point" (13.2.6).
-    #[allow(clippy::unused_self, reason = "beside the other kind of integration point")]
-    pub(in crate::html::tree) fn is_mathml_text_integration_point(&self, open: Open) -> bool {
-        open.namespace == Namespace::MathMl && matches!(open.name, MI | MO | MN | MS | MTEXT)
+    /// Whether text belongs to foreign content here.
+    pub(in crate::html::tree) fn is_foreign_for_text(&self) -> bool {
+        let open = self.adjusted_current();
+        open.namespace != Namespace::Html && !is_mathml_text_integration_point(open) && !self.is_html_integration_point(open)
     }
 
     /// "HTML integration point" (13.2.6).
@@ -57,7 +62,7 @@ impl Builder {
 
     fn start_in_foreign(&mut self, tag: Tag, open: Open) -> Option<Flow> {
         // 13.2.6, the dispatcher's exceptions for start tags.
-        if self.is_mathml_text_integration_point(open) && !matches!(tag.name, MGLYPH | MALIGNMARK)
+        if is_mathml_text_integration_point(open) && !matches!(tag.name, MGLYPH | MALIGNMARK)
             || open.namespace == Namespace::MathMl && open.name == ANNOTATION_XML && tag.name == SVG
             || self.is_html_integration_point(open)
         {
@@ -84,7 +89,7 @@ impl Builder {
             // html5ever does not stop at an `annotation-xml`.
             let is_html_point =
                 self.is_html_integration_point(open) && !(self.options.as_html5ever() && open.namespace == Namespace::MathMl);
-            if open.namespace == Namespace::Html || self.is_mathml_text_integration_point(open) || is_html_point {
+            if open.namespace == Namespace::Html || is_mathml_text_integration_point(open) || is_html_point {
                 return;
             }
             self.step(1);

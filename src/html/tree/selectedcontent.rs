@@ -76,7 +76,11 @@ impl Builder {
             return Choice { option, is_marked: true };
         }
         let is_disabled = home.is_disabled || self.arena.attr(option, DISABLED).is_some();
-        if before.option.is_some() || is_disabled || !self.has_one_line(home.select) { before } else { Choice { option, is_marked: false } }
+        if before.option.is_some() || is_disabled || !self.has_one_line(home.select) {
+            before
+        } else {
+            Choice { option, is_marked: false }
+        }
     }
 
     /// Whether the "display size" of a `select` without `multiple` is 1.

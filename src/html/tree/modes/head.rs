@@ -1,13 +1,12 @@
 //! The modes around `head`: "before head", "in head", "in head noscript" and "after head" (WHATWG HTML 13.2.6.4.3 to
 //! 13.2.6.4.6).
 
-use crate::html::arena::Namespace;
 use crate::html::names::NameId;
 use crate::html::names::known::{
     BASE, BASEFONT, BGSOUND, BODY, BR, FRAMESET, HEAD, HTML, LINK, META, NOFRAMES, NOSCRIPT, SCRIPT, STYLE, TEMPLATE, TITLE,
 };
 use crate::html::tokenizer::{Content, Tag};
-use crate::html::tree::{Builder, Flow, Mode};
+use crate::html::tree::{Builder, Flow, Mode, Open};
 
 impl Builder {
     /// 13.2.6.4.3 "before head": a start tag.
@@ -129,7 +128,7 @@ impl Builder {
             }
             BASE | BASEFONT | BGSOUND | LINK | META | NOFRAMES | SCRIPT | STYLE | TEMPLATE | TITLE => {
                 let head = self.head;
-                self.push(head, HEAD, Namespace::Html);
+                self.push(Open::html(head, HEAD));
                 let flow = self.start_in_head(tag);
                 self.remove_node(head);
                 flow

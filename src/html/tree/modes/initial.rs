@@ -6,7 +6,7 @@ use crate::html::names::NameId;
 use crate::html::names::known::{BODY, BR, HEAD, HTML};
 use crate::html::tokenizer::{DoctypeToken, Tag};
 use crate::html::tree::quirks;
-use crate::html::tree::{Builder, Flow, Mode};
+use crate::html::tree::{Builder, Flow, Mode, Open};
 
 impl Builder {
     /// 13.2.6.4.1 "initial": a DOCTYPE token. Those of all other modes are ignored.
@@ -62,7 +62,7 @@ impl Builder {
     pub(in crate::html) fn insert_root(&mut self, attrs: AttrList) -> NodeId {
         let node = self.arena.new_element(HTML, Namespace::Html, attrs);
         self.arena.append(NodeId::DOCUMENT, node);
-        self.push(node, HTML, Namespace::Html);
+        self.push(Open::html(node, HTML));
         node
     }
 }

@@ -92,7 +92,7 @@ impl Builder {
         flow
     }
 
-    fn is_hidden_input(&self, tag: Tag) -> bool {
+    pub(super) fn is_hidden_input(&self, tag: Tag) -> bool {
         self.arena.attr_in(tag.attrs, TYPE).is_some_and(|value| self.arena.bytes(value).eq_ignore_ascii_case(b"hidden"))
     }
 

@@ -4,21 +4,21 @@ use crate::html::arena::Namespace;
 use crate::html::names::NameId;
 use crate::html::names::known::{BODY, CAPTION, COL, COLGROUP, HTML, TABLE, TBODY, TD, TEMPLATE, TFOOT, TH, THEAD, TR};
 use crate::html::tokenizer::Tag;
-use crate::html::tree::{Builder, Flow, Mode};
+use crate::html::tree::{Builder, Flow, Mode, Open};
 
 /// "Clear the stack back to a table context" stops there (13.2.6.4.9).
-pub(super) fn is_table_context(name: NameId) -> bool {
-    matches!(name, TABLE | TEMPLATE | HTML)
+pub(super) fn is_table_context(open: Open) -> bool {
+    open.namespace == Namespace::Html && matches!(open.name, TABLE | TEMPLATE | HTML)
 }
 
 /// "Clear the stack back to a table body context" stops there (13.2.6.4.13).
-fn is_table_body_context(name: NameId) -> bool {
-    matches!(name, TBODY | TFOOT | THEAD | TEMPLATE | HTML)
+fn is_table_body_context(open: Open) -> bool {
+    open.namespace == Namespace::Html && matches!(open.name, TBODY | TFOOT | THEAD | TEMPLATE | HTML)
 }
 
 /// "Clear the stack back to a table row context" stops there (13.2.6.4.14).
-fn is_table_row_context(name: NameId) -> bool {
-    matches!(name, TR | TEMPLATE | HTML)
+fn is_table_row_context(open: Open) -> bool {
+    open.namespace == Namespace::Html && matches!(open.name, TR | TEMPLATE | HTML)
 }
 
 impl Builder {
