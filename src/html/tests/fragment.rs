@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+use html5ever::tendril::TendrilSink as _;
+use html5ever::{LocalName, QualName, ns};
+use scraper::{Html, HtmlTreeSink};
 use serde_json::Value;
 
+use crate::html::from_scraper::from_scraper;
 use crate::html::{Document, FragmentContext, Limits, Namespace, ParseOptions, QuirksMode};
 
 const CASES: &str = include_str!("../../../tests/data/html_fragments.json");
@@ -129,4 +133,160 @@ fn tables_nest_in_fragments_as_in_pages() {
 #[test]
 fn a_name_of_html_is_the_same_in_any_letter_case() {
     assert_eq!(parse(&FragmentContext::html("TR"), "<td>a"), "<td>\n  \"a\"\n");
+}
+
+/// Contexts that html5ever treats as the standard says: it lets an `input` into a `select`, and it is not told of a `form`.
+const CONTEXTS: [&str; 30] = [
+    "body",
+    "div",
+    "table",
+    "caption",
+    "colgroup",
+    "tbody",
+    "thead",
+    "tr",
+    "td",
+    "th",
+    "template",
+    "html",
+    "head",
+    "frameset",
+    "option",
+    "button",
+    "title",
+    "textarea",
+    "style",
+    "script",
+    "iframe",
+    "noscript",
+    "plaintext",
+    "svg svg",
+    "svg title",
+    "svg desc",
+    "svg foreignObject",
+    "math math",
+    "math mi",
+    "math annotation-xml",
+];
+
+const TAGS: [&str; 62] = [
+    "table",
+    "tbody",
+    "thead",
+    "tfoot",
+    "tr",
+    "td",
+    "th",
+    "caption",
+    "col",
+    "colgroup",
+    "template",
+    "select",
+    "option",
+    "optgroup",
+    "svg",
+    "math",
+    "mi",
+    "mo",
+    "annotation-xml",
+    "foreignObject",
+    "desc",
+    "title",
+    "g",
+    "frameset",
+    "frame",
+    "html",
+    "head",
+    "body",
+    "body class=x",
+    "b",
+    "a",
+    "i",
+    "p",
+    "div",
+    "nobr",
+    "button",
+    "form",
+    "input",
+    "input type=hidden",
+    "style",
+    "script",
+    "noscript",
+    "textarea",
+    "hr",
+    "br",
+    "li",
+    "ul",
+    "dd",
+    "font",
+    "font color=x",
+    "mglyph",
+    "malignmark",
+    "svg viewbox=1 xlink:href=2",
+    "math definitionurl=3",
+    "meta",
+    "noframes",
+    "h1",
+    "ruby",
+    "rt",
+    "object",
+    "plaintext",
+    "image",
+];
+
+const TEXTS: [&str; 8] = ["x", " ", "a b", "\n", "&amp;y", "<!--c-->", "<![CDATA[d]]>", "<!DOCTYPE x>"];
+
+/// Pseudo-random numbers: the same ones for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 20) as usize % bound
+    }
+
+    fn soup(&mut self) -> String {
+        let near = self.below(TAGS.len());
+        let pieces = (0..self.below(24) + 1).map(|_| {
+            // Tags of a kind belong together.
+            let tag = if self.below(3) == 0 { (near + self.below(6)) % TAGS.len() } else { self.below(TAGS.len()) };
+            let tag = TAGS[tag];
+            match self.below(16) {
+                0..8 => format!("<{tag}>"),
+                8 => format!("<{tag}/>"),
+                9..12 => format!("</{}>", tag.split(' ').next().unwrap()),
+                _ => TEXTS[self.below(TEXTS.len())].to_owned(),
+            }
+        });
+        pieces.collect()
+    }
+}
+
+fn dump_of_html5ever(context: &str, text: &str) -> String {
+    let (namespace, name) = match context.split_once(' ') {
+        Some(("svg", name)) => (ns!(svg), name),
+        Some((_, name)) => (ns!(mathml), name),
+        None => (ns!(html), context),
+    };
+    let mut options = html5ever::ParseOpts::default();
+    options.tree_builder.scripting_enabled = false;
+    let sink = HtmlTreeSink::new(Html::new_fragment());
+    let name = QualName::new(None, namespace, LocalName::from(name));
+    let html = html5ever::parse_fragment(sink, options, name, Vec::new(), false).one(text);
+    from_scraper(&html).document.dump()
+}
+
+#[test]
+fn fragments_of_soup_are_those_of_html5ever() {
+    let mut options = ParseOptions::default().limits(Limits::NONE);
+    options.as_html5ever = true;
+    let mut dice = Dice(0x5e_ed0f_d4a6);
+    for _ in 0..6_000 {
+        let text = dice.soup();
+        let context = CONTEXTS[dice.below(CONTEXTS.len())];
+        let ours = Document::fragment(&text, &context_of(context), &options).dump();
+        assert_eq!(ours, dump_of_html5ever(context, &text), "{text:?} in {context}");
+    }
 }

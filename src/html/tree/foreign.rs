@@ -36,8 +36,10 @@ impl Builder {
         match open.namespace {
             Namespace::Html => false,
             Namespace::Svg => matches!(open.name, FOREIGNOBJECT | DESC | TITLE),
+            // html5ever asks its sink, and scraper's always says no.
             Namespace::MathMl => {
-                open.name == ANNOTATION_XML
+                !self.options.as_html5ever()
+                    && open.name == ANNOTATION_XML
                     && self.arena.attr_in(self.attr_list_of(open), ENCODING).is_some_and(|value| {
                         let value = self.arena.bytes(value);
                         value.eq_ignore_ascii_case(b"text/html") || value.eq_ignore_ascii_case(b"application/xhtml+xml")
@@ -86,10 +88,8 @@ impl Builder {
     fn leave_foreign(&mut self) {
         loop {
             let open = self.current();
-            // html5ever does not stop at an `annotation-xml`.
-            let is_html_point =
-                self.is_html_integration_point(open) && !(self.options.as_html5ever() && open.namespace == Namespace::MathMl);
-            if open.namespace == Namespace::Html || is_mathml_text_integration_point(open) || is_html_point {
+            if open.namespace == Namespace::Html || is_mathml_text_integration_point(open) || self.is_html_integration_point(open)
+            {
                 return;
             }
             self.step(1);
@@ -171,5 +171,53 @@ impl Builder {
             }
         }
         Some(Flow::Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::html::{Document, Namespace, ParseOptions};
+
+    #[test]
+    fn names_have_the_case_of_their_namespace() {
+        let page = Document::parse(
+            "<svg viewbox=1 PreserveAspectRatio=2 definitionurl=3><lineargradient gradientunits=4 gradienttransform=5 x=6></svg>\
+             <math definitionURL=7 viewbox=8><lineargradient></math><lineargradient viewbox=9>",
+        );
+        let found: Vec<(Option<Namespace>, &str, String)> = page
+            .body()
+            .unwrap()
+            .descendants()
+            .map(|node| {
+                (node.namespace(), node.name().unwrap(), node.attrs().map(|(name, _)| name).collect::<Vec<_>>().join(" "))
+            })
+            .collect();
+        let expected = [
+            (Namespace::Svg, "svg", "viewBox preserveAspectRatio definitionurl"),
+            (Namespace::Svg, "linearGradient", "gradientUnits gradientTransform x"),
+            (Namespace::MathMl, "math", "definitionURL viewbox"),
+            (Namespace::MathMl, "lineargradient", ""),
+            (Namespace::Html, "lineargradient", "viewbox"),
+        ];
+        let expected: Vec<_> =
+            expected.into_iter().map(|(namespace, name, attrs)| (Some(namespace), name, attrs.to_owned())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_name_of_any_case_ends_its_element() {
+        let page = Document::parse("<svg><foreignObject><p>a</p></FOREIGNOBJECT><lineargradient></linearGradient><g>");
+        let svg = page.body().unwrap().first_child().unwrap();
+        let names: Vec<_> = svg.children().filter_map(|node| node.name()).collect();
+        assert_eq!(names, ["foreignObject", "linearGradient", "g"]);
+    }
+
+    #[test]
+    fn stray_end_tags_in_deep_drawings_are_counted() {
+        let page = format!("<svg>{}{}", "<g>".repeat(10_000), "</x>".repeat(10_000));
+        let parsed = Document::parse(&page);
+        assert!(parsed.exceeded().steps);
+        assert!(parsed.steps() < ParseOptions::default().limits.steps_for(page.len()) + 20_000, "{}", parsed.steps());
     }
 }

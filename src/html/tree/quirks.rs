@@ -163,4 +163,21 @@ mod tests {
             assert_ne!(mode("html", Some(prefix), None), QuirksMode::No, "{prefix}");
         }
     }
+    #[test]
+    fn html5ever_tells_the_same_age() {
+        use html5ever::tree_builder::QuirksMode as Theirs;
+        let ids = QUIRKY_PREFIXES.iter().skip(1).chain(&HTML4_PREFIXES).chain(&LIMITED_PREFIXES).chain(&QUIRKY_IDS);
+        for id in ids.flat_map(|id| [(*id).to_owned(), format!("{id}EN"), id.to_ascii_uppercase(), id.replacen('/', "x", 1)]) {
+            for system_id in [None, Some(""), Some(QUIRKY_SYSTEM_ID), Some("about:legacy-compat")] {
+                let system = system_id.map_or(String::new(), |id| format!(" \"{id}\""));
+                let theirs = scraper::Html::parse_document(&format!("<!DOCTYPE html PUBLIC \"{id}\"{system}>")).quirks_mode;
+                let ours = match mode("html", Some(&id), system_id) {
+                    QuirksMode::No => Theirs::NoQuirks,
+                    QuirksMode::Limited => Theirs::LimitedQuirks,
+                    QuirksMode::Quirks => Theirs::Quirks,
+                };
+                assert_eq!(ours, theirs, "{id}{system}");
+            }
+        }
+    }
 }

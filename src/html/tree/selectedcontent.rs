@@ -19,6 +19,8 @@ struct Customized {
     select: NodeId,
     /// Its first `selectedcontent`.
     content: NodeId,
+    /// Whether it shows one option at a time, so that the first one is selected if no other is.
+    has_one_line: bool,
     choice: Choice,
 }
 
@@ -59,7 +61,7 @@ impl Builder {
         let Some(home) = self.home_of(option) else { return };
         let Some(place) = self.customizations.0.iter().rposition(|one| one.select == home.select) else { return };
         let Some(customized) = self.customizations.0.get(place).copied() else { return };
-        let choice = self.choice_with(customized.choice, option, &home);
+        let choice = self.choice_with(customized.choice, option, &home, customized.has_one_line);
         if choice.option != option {
             return;
         }
@@ -71,16 +73,14 @@ impl Builder {
 
     /// The option that is selected once one more is there: the last one marked, else the first one that is not disabled
     /// ("the selectedness setting algorithm").
-    fn choice_with(&self, before: Choice, option: NodeId, home: &Home) -> Choice {
+    fn choice_with(&self, before: Choice, option: NodeId, home: &Home, has_one_line: bool) -> Choice {
         if self.arena.attr(option, SELECTED).is_some() {
             return Choice { option, is_marked: true };
         }
-        let is_disabled = home.is_disabled || self.arena.attr(option, DISABLED).is_some();
-        if before.option.is_some() || is_disabled || !self.has_one_line(home.select) {
-            before
-        } else {
-            Choice { option, is_marked: false }
+        if before.option.is_some() || !has_one_line || home.is_disabled || self.arena.attr(option, DISABLED).is_some() {
+            return before;
         }
+        Choice { option, is_marked: false }
     }
 
     /// Whether the "display size" of a `select` without `multiple` is 1.
@@ -115,7 +115,7 @@ impl Builder {
             }
             node = self.arena.parent(node);
         }
-        self.step(steps);
+        self.step(steps + self.arena.attrs(group).count() as u64);
         let is_disabled = self.arena.attr(group, DISABLED).is_some();
         select.map(|select| Home { select, is_disabled })
     }
@@ -135,11 +135,12 @@ impl Builder {
             self.clear(other);
             self.customizations.0.remove(place);
         }
-        let choice = self.choice_of(select);
+        let has_one_line = self.has_one_line(select);
+        let choice = self.choice_of(select, has_one_line);
         if self.customizations.0.len() >= REMEMBERED {
             self.customizations.0.remove(0);
         }
-        self.customizations.0.push(Customized { select, content, choice });
+        self.customizations.0.push(Customized { select, content, has_one_line, choice });
         if choice.option.is_some() {
             self.show(choice.option, content);
         }
@@ -180,7 +181,7 @@ impl Builder {
     }
 
     /// The option that is selected among those a `select` has so far.
-    fn choice_of(&mut self, select: NodeId) -> Choice {
+    fn choice_of(&mut self, select: NodeId, has_one_line: bool) -> Choice {
         let mut choice = Choice::NOTHING;
         let mut node = self.arena.first_child(select);
         while node.is_some() && !self.is_over_budget() {
@@ -189,7 +190,7 @@ impl Builder {
                 && let Some(home) = self.home_of(node)
                 && home.select == select
             {
-                choice = self.choice_with(choice, node, &home);
+                choice = self.choice_with(choice, node, &home, has_one_line);
             }
             let is_template = self.arena.is_html(node, TEMPLATE);
             node = if is_template { self.arena.following_outside(node, select) } else { self.arena.following(node, select) };
@@ -239,5 +240,97 @@ impl Builder {
             Kind::Text => arena.new_text(arena.data(node)),
             kind => arena.new_data(kind, arena.name(node), arena.data(node)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use crate::html::{Document, NodeRef};
+
+    fn is_content(node: &NodeRef<'_>) -> bool {
+        node.name() == Some("selectedcontent")
+    }
+
+    /// The texts that the `selectedcontent` elements of a page show.
+    fn shown(page: &str) -> Vec<String> {
+        Document::parse(page).root().descendants().filter(is_content).map(|node| node.text()).collect()
+    }
+
+    #[test]
+    fn the_chosen_option_is_shown() {
+        const BUTTON: &str = "<button><selectedcontent></selectedcontent></button>";
+        for (options, expected) in [
+            ("<option>a<option>b", "a"),
+            ("<option>a<option selected>b<option>c", "b"),
+            ("<option selected>a<option selected>b", "b"),
+            ("<option disabled>a<option>b", "b"),
+            ("<optgroup disabled><option>a</optgroup><option>b", "b"),
+            ("<optgroup><option>a</optgroup><option>b", "a"),
+            ("<optgroup><optgroup><option>a", "a"),
+            ("<datalist><option>a</datalist><option>b", "b"),
+            ("<div><option>a</div>", "a"),
+            ("<template><option>a</template><option>b", "b"),
+            ("<option>a<b>c</b><i>d", "acd"),
+            ("", ""),
+        ] {
+            assert_eq!(shown(&format!("<select>{BUTTON}{options}</select>")), [expected], "{options}");
+            // The options may come first.
+            assert_eq!(
+                shown(&format!("<select>{options}</option></optgroup></optgroup>{BUTTON}</select>")),
+                [expected],
+                "{options}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_of_more_lines_shows_only_what_is_marked() {
+        for (size, expected) in [("1", "a"), ("01", "a"), (" +1x", "a"), ("x", "a"), ("2", ""), ("0", ""), ("10", "")] {
+            assert_eq!(
+                shown(&format!("<select size='{size}'><selectedcontent></selectedcontent><option>a")),
+                [expected],
+                "{size}"
+            );
+        }
+        assert_eq!(shown("<select size=2><selectedcontent></selectedcontent><option>a<option selected>b"), ["b"]);
+        assert_eq!(shown("<select multiple><selectedcontent></selectedcontent><option selected>b"), [""]);
+    }
+
+    #[test]
+    fn only_the_first_element_shows_it() {
+        let two = "<selectedcontent>x</selectedcontent><selectedcontent>y</selectedcontent>";
+        assert_eq!(shown(&format!("<select>{two}<option>a")), ["a", "y"]);
+        // A misplaced one goes before the table, and is the first one then.
+        let page =
+            "<select><table><tr><td><selectedcontent></selectedcontent><option>a</option><tr><selectedcontent></selectedcontent>";
+        assert_eq!(shown(page), ["a", ""]);
+        assert_eq!(shown("<selectedcontent>x</selectedcontent><select><option>a"), ["x"]);
+        assert_eq!(shown("<select><option>a<selectedcontent></selectedcontent>"), [""]);
+    }
+
+    #[test]
+    fn an_option_within_it_gives_way_to_its_copy() {
+        let page = Document::parse("<select><selectedcontent>x<option>a<b>c");
+        let content = page.root().descendants().find(is_content).unwrap();
+        let names: Vec<_> = content.descendants().map(|node| node.name()).collect();
+        assert_eq!(names, [None, Some("b"), None]);
+        assert_eq!(content.text(), "ac");
+    }
+
+    #[test]
+    fn copies_are_bounded() {
+        let mut page = "<select><selectedcontent></selectedcontent>".to_owned();
+        for n in 0..20_000 {
+            page.push_str("<option selected>");
+            page.push_str(if n % 2 == 0 { "<b>x</b>" } else { "" });
+        }
+        let parsed = Document::parse(&page);
+        assert!(parsed.node_count() < page.len() / 2, "{}", parsed.node_count());
+        // Each table's `selectedcontent` comes before those inside of it, and shows all of the option again.
+        let nested = format!("<select><option>{}</option>{}", "<i>x</i>".repeat(2_000), "<table><tr><td>".repeat(100))
+            + &"</table></td></tr><selectedcontent></selectedcontent>".repeat(100);
+        let parsed = Document::parse(&nested);
+        assert!(parsed.node_count() < 40_000, "{}", parsed.node_count());
     }
 }
