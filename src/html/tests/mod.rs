@@ -1,0 +1,4 @@
+//! Tests of the whole engine, by what they compare it with.
+
+mod fragment;
+mod tokenizer;
