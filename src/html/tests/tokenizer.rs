@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod conformance;
+mod differential;
 mod hostile;
 mod instruction;
 mod limits;

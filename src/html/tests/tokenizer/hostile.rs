@@ -62,7 +62,7 @@ fn read(page: &str, cdata: bool) -> Counter {
     let looked_at = find::looked_at();
     let shown: String = page.chars().take(40).collect();
     let len = page.len();
-    assert!(looked_at <= 5 * len + 100, "{shown:?}: looked at {looked_at} bytes of {len}");
+    assert!(looked_at <= 3 * len + 100, "{shown:?}: looked at {looked_at} bytes of {len}");
     assert!(counter.calls <= len + 10, "{shown:?}: {} calls for {len} bytes", counter.calls);
     assert!(counter.arena.side.len() <= 3 * len, "{shown:?}: {} bytes aside for {len}", counter.arena.side.len());
     counter

@@ -6,7 +6,7 @@ use super::{Content, Recorder, Token};
 use crate::html::parse::normalised;
 
 /// Pieces that change a state, and some that do not.
-fn soup() -> impl Strategy<Value = String> {
+pub(super) fn soup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "<",
         ">",
@@ -80,7 +80,7 @@ fn soup() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-fn contents() -> impl Strategy<Value = (Content, Option<&'static str>)> {
+pub(super) fn contents() -> impl Strategy<Value = (Content, Option<&'static str>)> {
     prop::sample::select(vec![
         (Content::Data, None),
         (Content::Rcdata, Some("title")),
