@@ -2,3 +2,4 @@
 
 mod fragment;
 mod tokenizer;
+mod tree;
