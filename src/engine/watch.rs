@@ -31,7 +31,7 @@ impl Hub {
             let (most, out) = self.out(now);
             let downloads = most.saturating_sub(out);
             let asks = ASKS.max(self.config.acquire_pending).saturating_sub(self.count(State::Leasing));
-            window.min(downloads).min(asks)
+            window.min(downloads).min(asks).min(self.room_of_one_site(now))
         } else {
             0
         };
@@ -40,6 +40,16 @@ impl Hub {
             self.granted = upto;
             self.send_pull();
         }
+    }
+
+    /// How many more jobs the only site that is asked for has room for: what is beyond would come back at once. Jobs of
+    /// other sites are behind that bound too, so it holds only while answers come promptly: they make room soon.
+    fn room_of_one_site(&mut self, now: Instant) -> usize {
+        let is_prompt = self.ahead.as_mut().is_some_and(|ahead| ahead.are_young(now));
+        if !is_prompt || self.asking.len() > 1 {
+            return usize::MAX;
+        }
+        self.config.acquire_pending.max(1).saturating_sub(self.count(State::Leasing))
     }
 
     /// Asks for the books without granting more.
