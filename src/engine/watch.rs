@@ -59,9 +59,11 @@ impl Hub {
         self.acts.push(Act::Scheduler(Order::Pull { seq: self.pull_seq, upto: self.granted }));
     }
 
-    /// Whether nothing is in flight and the numbers of the frontier are not the latest.
+    /// Whether the numbers of the frontier are not the latest, and somebody goes by them: the job, when nothing is in
+    /// flight, or `start`, which waits for the frontier to be low. Jobs that end need not change what may be pulled.
     fn wants_fresh_books(&self) -> bool {
-        self.tickets.is_empty() && self.books_stale
+        let start_waits = !self.seeds_waiting.is_empty() && self.answered_seq == self.pull_seq;
+        self.books_stale && (self.tickets.is_empty() || start_waits)
     }
 
     pub(super) fn books_are_fresh(&self) -> bool {
