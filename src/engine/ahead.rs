@@ -88,6 +88,13 @@ impl Ahead {
         self.asked.len().saturating_sub(self.stuck)
     }
 
+    /// Whether each ask under way is so young that nobody has waited for its answer yet.
+    pub(super) fn are_young(&mut self, now: Instant) -> bool {
+        self.soon(now);
+        let oldest = self.order.front().map(|(since, _)| now.saturating_duration_since(*since));
+        self.stuck == 0 && oldest.is_none_or(|age| age < STUCK_LEAST)
+    }
+
     /// A request of the slot goes on the wire.
     pub(super) fn sent(&mut self, slot: &SlotKey) {
         *self.wire.entry(slot.clone()).or_default() += 1;
@@ -185,6 +192,26 @@ mod tests {
         assert_eq!(ahead.soon(now + 101 * MS), 0);
         ahead.ask(11, now + 102 * MS);
         assert_eq!(ahead.soon(now + 103 * MS), 1);
+    }
+
+    #[test]
+    fn asks_are_young_until_one_of_them_is_not() {
+        // However long they usually take.
+        for usual in [6 * MS, 5_000 * MS] {
+            let mut ahead = measured(usual, 60 * MS);
+            let now = Instant::now();
+            assert!(ahead.are_young(now), "there are none");
+            ahead.ask(1, now);
+            ahead.ask(2, now + 30 * MS);
+            assert!(ahead.are_young(now + 49 * MS));
+            assert!(!ahead.are_young(now + 50 * MS));
+            ahead.answered(1, true, now + 60 * MS);
+            assert!(ahead.are_young(now + 60 * MS));
+            assert!(!ahead.are_young(now + 80 * MS));
+            assert!(!ahead.are_young(now + 60_000 * MS));
+            ahead.answered(2, false, now + 60_000 * MS);
+            assert!(ahead.are_young(now + 60_000 * MS));
+        }
     }
 
     #[test]

@@ -204,7 +204,9 @@ pub(crate) struct Hub {
     pub(super) holds: VecDeque<(Instant, u64)>,
     pub(super) reports_made: u64,
     pub(super) reports_done: u64,
-    /// Leases that are over as soon as the plane has this many reports, by their sites.
+    /// The first so many reports are done, all of them.
+    pub(super) reports_through: u64,
+    /// Leases that are over as soon as the plane has the reports up to this one, by their sites.
     pub(super) ending: VecDeque<(u64, Arc<str>)>,
     /// Leases to be released without a report, once the plane has those that were made under them.
     pub(super) late: Vec<LeaseGuard>,
@@ -284,6 +286,7 @@ impl Hub {
             holds: VecDeque::new(),
             reports_made: 0,
             reports_done: 0,
+            reports_through: 0,
             ending: VecDeque::new(),
             late: Vec::new(),
             failures: Failures::default(),

@@ -300,7 +300,7 @@ impl Hub {
         self.lease_ends(site, after);
     }
 
-    /// A lease of the site is over as soon as the plane has `after` reports.
+    /// A lease of the site is over as soon as the plane has the reports up to `after`.
     fn lease_ends(&mut self, site: Arc<str>, after: u64) {
         // Someone waits for this very lease: the report that ends it does not wait for others.
         if self.waiting_slots.contains_key(&site) {
@@ -313,7 +313,7 @@ impl Hub {
     /// Ends a lease without a report: at once, or when the plane has the reports that were made under it, for
     /// it takes none of a lease that is over.
     pub(super) fn release(&mut self, guard: LeaseGuard) {
-        if guard.is_last() && guard.reported() > self.reports_done {
+        if guard.is_last() && guard.reported() > self.reports_through {
             self.late.push(guard);
         }
     }
@@ -325,11 +325,10 @@ impl Hub {
                 self.reports_done += reports;
                 self.account.reported += ends;
                 self.reporter_says = None;
-                self.reports_taken();
             }
+            ReporterFact::Through(place) => self.reports_taken(place),
             ReporterFact::Rejected { rejected, ends } => {
                 self.reports_done += 1;
-                self.reports_taken();
                 if let Some(reports) = self.refused_reports.note(&rejected.reason, now) {
                     tracing::warn!(
                         reports,
@@ -364,15 +363,16 @@ impl Hub {
         }
     }
 
-    /// The plane has more reports than before.
-    pub(super) fn reports_taken(&mut self) {
-        let done = self.reports_done;
-        self.late.retain(|guard| guard.reported() > done);
+    /// The plane has the reports up to `place`, or will never take them.
+    pub(super) fn reports_taken(&mut self, place: u64) {
+        self.reports_through = self.reports_through.max(place);
+        let through = self.reports_through;
+        self.late.retain(|guard| guard.reported() > through);
         self.lift_ended();
     }
 
     fn lift_ended(&mut self) {
-        while let Some((_, site)) = self.ending.pop_front_if(|(after, _)| *after <= self.reports_done) {
+        while let Some((_, site)) = self.ending.pop_front_if(|(after, _)| *after <= self.reports_through) {
             self.lift(&site);
         }
     }

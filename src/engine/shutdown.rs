@@ -322,7 +322,7 @@ impl Hub {
             self.imbalances.push(format!("{missing} reports were not taken by the control plane in time"));
         }
         self.reports_done = self.reports_made;
-        self.reports_taken();
+        self.reports_taken(self.reports_made);
     }
 
     fn give_up_all(&mut self, now: Instant) {

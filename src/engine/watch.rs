@@ -31,7 +31,7 @@ impl Hub {
             let (most, out) = self.out(now);
             let downloads = most.saturating_sub(out);
             let asks = ASKS.max(self.config.acquire_pending).saturating_sub(self.count(State::Leasing));
-            window.min(downloads).min(asks)
+            window.min(downloads).min(asks).min(self.room_of_one_site(now))
         } else {
             0
         };
@@ -42,6 +42,16 @@ impl Hub {
         }
     }
 
+    /// How many more jobs the only site that is asked for has room for: what is beyond would come back at once. Jobs of
+    /// other sites are behind that bound too, so it holds only while answers come promptly: they make room soon.
+    fn room_of_one_site(&mut self, now: Instant) -> usize {
+        let is_prompt = self.ahead.as_mut().is_some_and(|ahead| ahead.are_young(now));
+        if !is_prompt || self.asking.len() > 1 {
+            return usize::MAX;
+        }
+        self.config.acquire_pending.max(1).saturating_sub(self.count(State::Leasing))
+    }
+
     /// Asks for the books without granting more.
     pub(super) fn send_pull(&mut self) {
         self.pull_seq += 1;
@@ -49,9 +59,11 @@ impl Hub {
         self.acts.push(Act::Scheduler(Order::Pull { seq: self.pull_seq, upto: self.granted }));
     }
 
-    /// Whether nothing is in flight and the numbers of the frontier are not the latest.
+    /// Whether the numbers of the frontier are not the latest, and somebody goes by them: the job, when nothing is in
+    /// flight, or `start`, which waits for the frontier to be low. Jobs that end need not change what may be pulled.
     fn wants_fresh_books(&self) -> bool {
-        self.tickets.is_empty() && self.books_stale
+        let start_waits = !self.seeds_waiting.is_empty() && self.answered_seq == self.pull_seq;
+        self.books_stale && (self.tickets.is_empty() || start_waits)
     }
 
     pub(super) fn books_are_fresh(&self) -> bool {

@@ -32,6 +32,9 @@ pub enum Fact {
         /// How many of them end a lease.
         ends: u64,
     },
+    /// So many reports are handed over or rejected, of all that were ordered and from the first on, without a gap: calls
+    /// may overtake one another. Told before the others of the same answer.
+    Through(u64),
     /// The plane will never take this report.
     Rejected {
         /// Which, and why.

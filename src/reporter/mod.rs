@@ -1,7 +1,8 @@
-//! The reporter: hands the reports of attempts to the control plane, in batches and in order.
+//! The reporter: hands the reports of attempts to the control plane in batches, those of one lease in order.
 //!
-//! Never drops a report: while the plane is unavailable they stay queued, and a full queue is a full link.
-//! The queue lives outside the actor and survives its panic, and so does the answer to a call under way.
+//! Never drops a report: while the plane is unavailable they stay queued, and a full queue is a full link. A few calls
+//! may be out, since a lease is over for the plane only with its last report; [`queue`] has the rules.
+//! The queue lives outside the actor and survives its panic, and so do the answers to calls that are out.
 
 mod backoff;
 mod error_kind;
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 use self::backoff::wait;
 pub use self::error_kind::error_kind;
 use self::message::{Control, Fact, Order};
-use self::queue::{Due, Haste, Limits, Queue};
+use self::queue::{CallId, Due, Haste, Limits, Queue};
 use crate::actor::{Controls, Cx, Facts, Slot, Timer, Worker};
 use crate::api::stats::Stats;
 use crate::broker::{Call, Net};
@@ -55,18 +56,18 @@ pub struct Backlog(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     queue: Queue<Slot>,
-    /// How the call under way ended, until an incarnation has dealt with it.
-    answer: Option<Answer>,
-    /// When the call under way began, once it is known to wait; kept for its answer.
-    begun: Option<Instant>,
-    /// The call is being begun, and whoever does so looks for its answer then: no tick is needed.
+    /// How calls ended, until an incarnation has dealt with it.
+    answers: Vec<(CallId, Answer)>,
+    /// When calls began that are known to wait; kept for their answers.
+    begun: Vec<(CallId, Instant)>,
+    /// A call is being begun, and whoever does so looks for answers then: no tick is needed.
     beginning: bool,
 }
 
 type Answer = Result<Taken, PlaneError>;
 
 impl Backlog {
-    /// Reports not handed over yet, those of a call under way included.
+    /// Reports not handed over yet, those of calls under way included.
     #[must_use]
     pub fn len(&self) -> usize {
         self.state().queue.len()
@@ -86,6 +87,7 @@ impl Backlog {
 
 /// Leaves the answer of a call in the backlog, also when the call is dropped or panics: then it failed.
 struct Leave {
+    call: CallId,
     backlog: Backlog,
     reporter: Controls<Control>,
     answer: Option<Answer>,
@@ -96,7 +98,8 @@ impl Drop for Leave {
         let gone = || Err(PlaneError::Unavailable("the call was broken off".to_owned()));
         let beginning = {
             let mut state = self.backlog.state();
-            state.answer = Some(self.answer.take().unwrap_or_else(gone));
+            let answer = self.answer.take().unwrap_or_else(gone);
+            state.answers.push((self.call, answer));
             state.beginning
         };
         if !beginning {
@@ -126,16 +129,17 @@ impl Reporter {
         Self { limits, dice: Dice::new(parts.seed), tick: None, haste: Haste::None, is_remote, parts }
     }
 
-    /// Deals with the answer there may be and makes the calls that are due.
+    /// Deals with the answers there may be and makes the calls that are due.
     fn pump(&mut self, cx: &mut Cx<'_, Self>) {
         loop {
             let backlog = self.parts.backlog.clone();
             let due = {
                 let mut state = backlog.state();
-                let answer = state.answer.take();
-                if let Some(answer) = answer {
-                    let begun = state.begun.take();
-                    self.settle(&mut state.queue, answer, begun);
+                // An incarnation whose call panicked did not get there.
+                state.beginning = false;
+                for (call, answer) in std::mem::take(&mut state.answers) {
+                    let begun = state.begun.iter().position(|(id, _)| *id == call).map(|at| state.begun.swap_remove(at).1);
+                    self.settle(&mut state.queue, call, answer, begun);
                 }
                 state.queue.due(self.limits, Instant::now())
             };
@@ -147,31 +151,37 @@ impl Reporter {
         }
     }
 
-    /// Makes a call; whether it is over already.
+    /// Makes a call; whether there is an answer already, to this one or another.
     fn call(&mut self, cx: &mut Cx<'_, Self>) -> bool {
-        let reports = {
+        let (call, reports) = {
             let mut state = self.parts.backlog.state();
+            let Some(next) = state.queue.call(self.limits) else { return false };
             state.beginning = true;
-            state.queue.call(self.limits)
+            next
         };
         let plane = Arc::clone(&self.parts.plane);
-        let mut leave = Leave { backlog: self.parts.backlog.clone(), reporter: cx.controls(), answer: None };
-        let begun = self.is_remote.then(Instant::now);
-        let call = self.parts.net.run(async move {
+        let mut leave = Leave { call, backlog: self.parts.backlog.clone(), reporter: cx.controls(), answer: None };
+        let begun = Instant::now();
+        if self.is_remote {
+            self.parts.stats.inc("reporter/calls");
+        }
+        let run = self.parts.net.run(async move {
             leave.answer = Some(plane.report(reports).await);
             drop(leave);
         });
         let mut state = self.parts.backlog.state();
-        if let Call::Waiting(waiting) = call {
-            state.begun = begun;
+        if let Call::Waiting(waiting) = run {
+            if self.is_remote {
+                state.begun.push((call, begun));
+            }
             cx.spawn(waiting, |_, _, _| {}); // the answer is in the backlog, and a tick says so
         }
         state.beginning = false;
-        state.answer.is_some()
+        !state.answers.is_empty()
     }
 
     /// Deals with the answer of a call; `begun` where it had to wait, as every call over a network does.
-    fn settle(&mut self, queue: &mut Queue<Slot>, answer: Answer, begun: Option<Instant>) {
+    fn settle(&mut self, queue: &mut Queue<Slot>, call: CallId, answer: Answer, begun: Option<Instant>) {
         let stats = &self.parts.stats;
         let count = |name: &'static str, by: u64| {
             if by > 0 {
@@ -181,12 +191,13 @@ impl Reporter {
         let settled = match answer {
             Ok(taken) => {
                 count("reporter/duplicated", taken.duplicated);
-                queue.taken(taken.rejected)
+                queue.taken(call, taken.rejected)
             }
             Err(e @ (PlaneError::Unavailable(_) | PlaneError::Unauthorized(_))) => {
-                let failures = queue.failed();
                 let now = Instant::now();
-                queue.hold_until(now.checked_add(wait(failures, &mut self.dice)).unwrap_or(now));
+                if let Some(failures) = queue.failed(call) {
+                    queue.hold_until(now.checked_add(wait(failures, &mut self.dice)).unwrap_or(now));
+                }
                 stats.inc("reporter/retries");
                 let (queued, why) = (queue.len(), e.to_string());
                 let fact = match e {
@@ -197,13 +208,14 @@ impl Reporter {
                 return;
             }
             // No repetition of this very call will be taken.
-            Err(e) => queue.refused(&e.to_string()),
+            Err(e) => queue.refused(call, &e.to_string()),
         };
         stats.add("reporter/reports", i64::try_from(settled.handed).unwrap_or(i64::MAX));
-        let mut facts = Vec::with_capacity(2 + settled.rejected.len());
+        let mut facts = Vec::with_capacity(3 + settled.rejected.len());
         if begun.is_some() {
             facts.push(Fact::Heard);
         }
+        facts.push(Fact::Through(queue.through()));
         if settled.handed > 0 {
             facts.push(Fact::Handed { reports: settled.handed, ends: settled.ends });
         }

@@ -132,6 +132,31 @@ fn play(mood: Mood, seed: u64, concurrent: usize, blows: &[(usize, Blow)]) -> Re
     Ok(())
 }
 
+/// Where few asks may be made, the end of a request need not change how much is pulled.
+#[test]
+fn start_goes_on_however_the_frontier_became_low() {
+    for seed in 0..200 {
+        let mood = Mood {
+            refuse: 6,
+            fail: 20,
+            retry: 3,
+            redirect: 0,
+            callback_fails: 28,
+            parts: 49,
+            pages: 41,
+            robots: false,
+            records: RequestRecords::Final,
+            keep: 3,
+            wide: false,
+            remote: true,
+            pending: 4,
+            per_slot: 4,
+            trouble: 0,
+        };
+        play(mood, seed, 8, &[]).unwrap();
+    }
+}
+
 fn cases() -> u32 {
     if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 3000 } else { 96 }
 }

@@ -126,9 +126,11 @@ pub(super) struct World {
     /// Leases whose last report the plane does not have yet.
     ending: Arc<Mutex<BTreeSet<u64>>>,
     pub double_releases: Arc<Mutex<u64>>,
-    /// Leases of reports the plane does not have yet, in order.
-    unhanded: Arc<Mutex<VecDeque<u64>>>,
-    reported: VecDeque<Report>,
+    /// Leases of reports the plane does not have yet.
+    unhanded: Arc<Mutex<Vec<u64>>>,
+    /// These reports, oldest first, each with its number in the order of all.
+    reported: Vec<(u64, Report)>,
+    ordered: u64,
     pub early_releases: Arc<Mutex<u64>>,
     leases: u64,
     pub granted: u64,
@@ -169,7 +171,7 @@ impl World {
         let (open, twice) = (held.clone(), double_releases.clone());
         let ending: Arc<Mutex<BTreeSet<u64>>> = Arc::default();
         let ends = ending.clone();
-        let (unhanded, early_releases): (Arc<Mutex<VecDeque<u64>>>, Arc<Mutex<u64>>) = Default::default();
+        let (unhanded, early_releases): (Arc<Mutex<Vec<u64>>>, Arc<Mutex<u64>>) = Default::default();
         let (waiting, early) = (unhanded.clone(), early_releases.clone());
         let settings = Settings { concurrent_requests_per_domain: mood.per_slot, ..Settings::default() };
         let context = Context::new("world", "1", Arguments::new(), Arc::new(settings), stats.clone(), |_| {});
@@ -247,7 +249,8 @@ impl World {
             ending,
             double_releases,
             unhanded,
-            reported: VecDeque::new(),
+            reported: Vec::new(),
+            ordered: 0,
             early_releases,
             leases: 0,
             granted: 0,
@@ -458,8 +461,9 @@ impl World {
                 if !is_held || (report.release && !self.ending.lock().unwrap().insert(lease)) {
                     *self.double_releases.lock().unwrap() += 1;
                 }
-                self.unhanded.lock().unwrap().push_back(lease);
-                self.reported.push_back(report);
+                self.unhanded.lock().unwrap().push(lease);
+                self.ordered += 1;
+                self.reported.push((self.ordered, report));
                 self.pending.push(Pending::Handed);
             }
             Act::Collector(CollectorOrder::Group(group)) => {
@@ -515,11 +519,14 @@ impl World {
         }
     }
 
-    /// The plane takes the oldest report, or rejects it.
+    /// The plane takes a report, the oldest of any lease, or rejects it.
     fn taken(&mut self) {
-        let Some(report) = self.reported.pop_front() else { return };
+        let Some(any) = self.reported.get(self.dice.below(self.reported.len())) else { return };
+        let lease = any.1.lease.clone();
+        let first = self.reported.iter().position(|(_, report)| report.lease == lease).unwrap();
+        let (_, report) = self.reported.remove(first);
         let lease = report.lease.0.parse::<u64>().unwrap();
-        self.unhanded.lock().unwrap().pop_front();
+        self.unhanded.lock().unwrap().remove(first);
         if report.release {
             self.ending.lock().unwrap().remove(&lease);
         }
@@ -536,6 +543,8 @@ impl World {
             }
             ReporterFact::Handed { reports: 1, ends: u64::from(ends.is_some()) }
         };
+        let through = self.reported.first().map_or(self.ordered, |(place, _)| place - 1);
+        self.hub.fact(Fact::Reporter(ReporterFact::Through(through)), self.now);
         self.hub.fact(Fact::Reporter(fact), self.now);
     }
 

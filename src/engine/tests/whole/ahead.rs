@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fakes::Judged;
-use super::script::follow;
+use super::script::{Do, follow};
 use super::stand::{Outcome, Stand};
 use super::{MILLI, SECOND};
 use crate::testkit::transport::Answer;
@@ -117,4 +117,52 @@ fn an_exhausted_site_beside_healthy_ones_slows_nobody_down() {
     };
     let (alone, beside) = (crawl(false), crawl(true));
     assert!(beside.as_secs_f64() <= alone.as_secs_f64() / 0.9, "{beside:?} instead of {alone:?}");
+}
+
+#[test]
+fn no_request_of_the_only_site_comes_back_because_too_many_are_asked_for() {
+    let mut stand = Stand::new().start((0..2000).map(|n| follow(&format!("http://h0.test/{n}")))).with(|s| {
+        s.concurrent_requests = 64;
+        s.concurrent_requests_per_domain = 64;
+        s.acquire_pending_per_site = 32;
+    });
+    for n in 0..2000 {
+        stand = stand.answers(&format!("http://h0.test/{n}"), [Answer::html("ok").after(5 * MILLI)]);
+    }
+    stand = stand.judge(|_, _| Judged::GrantAfter(8 * MILLI));
+    stand.is_remote = true;
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!(done.count("lease/crowded"), 0);
+    // And it is no slower for it: 32 asks of 8 ms are 4000 leases a second.
+    assert!(rate(&done) > 3500.0, "{}", rate(&done));
+}
+
+#[test]
+fn a_site_whose_asks_hang_holds_no_other_site_up() {
+    let crawl = |hangs: bool| {
+        let next = |n: usize| follow(&format!("http://h1.test/{n}"));
+        // The other site comes when the first one's asks have just gone out again, as many as there may be.
+        let hanging = (0..40).map(|n| follow(&format!("http://h0.test/{n}"))).filter(|_| hangs);
+        let start = hanging.chain([Do::Flush, Do::Sleep(5 * SECOND + 20 * MILLI), next(0)]);
+        let mut stand = Stand::new().start(start).with(|s| {
+            s.concurrent_requests = 64;
+            s.concurrent_requests_per_domain = 64;
+            s.acquire_pending_per_site = 16;
+        });
+        for n in 0..99 {
+            stand = stand.page(&format!("http://h1.test/{n}"), [next(n + 1)]);
+        }
+        stand = stand.judge(|ask, _| Judged::GrantAfter(if &*ask.site == "h0.test" { 5 * SECOND } else { 6 * MILLI }));
+        stand.is_remote = true;
+        let done = stand.run();
+        done.assert_whole();
+        assert!(!hangs || done.times("ask h0.test").iter().filter(|at| **at < 5 * SECOND + 20 * MILLI).count() == 32);
+        let times = done.times("GET http://h1.test/");
+        assert_eq!(times.len(), 100);
+        times[99]
+    };
+    let (alone, beside) = (crawl(false), crawl(true));
+    // Until the asks are no longer young, and the next tick.
+    assert!(beside <= alone + 310 * MILLI, "{beside:?} instead of {alone:?}");
 }
