@@ -197,7 +197,10 @@ impl Builder {
     pub(in crate::html) fn push(&mut self, open: Open) {
         let mut open = open;
         if self.options.as_html5ever() {
-            // It lacks `search` in the list "special", and SVG and MathML too; `annotation-xml` ends no scope.
+            // Its list "special" has `isindex`, and lacks `search` and all of SVG and MathML; `annotation-xml` ends no scope.
+            if open.is_html(known::ISINDEX) {
+                open.category |= names::SPECIAL;
+            }
             if open.namespace != Namespace::Html || open.name == known::SEARCH {
                 open.category &= !names::SPECIAL;
             }
