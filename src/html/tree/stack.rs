@@ -193,23 +193,14 @@ impl Builder {
         self.stack.count(name)
     }
 
-    /// How many elements are open.
-    #[inline]
-    pub(in crate::html) fn len(&self) -> usize {
-        self.stack.len()
-    }
-
-    /// An open element by its place, the root first.
-    #[inline]
-    pub(in crate::html) fn get(&self, index: usize) -> Option<Open> {
-        self.stack.get(index)
-    }
-
     #[inline]
     pub(in crate::html) fn push(&mut self, open: Open) {
         let mut open = open;
         if self.options.as_html5ever() {
-            // It lacks `search` in the list "special", and SVG and MathML too; `annotation-xml` ends no scope.
+            // Its list "special" has `isindex`, and lacks `search` and all of SVG and MathML; `annotation-xml` ends no scope.
+            if open.is_html(known::ISINDEX) {
+                open.category |= names::SPECIAL;
+            }
             if open.namespace != Namespace::Html || open.name == known::SEARCH {
                 open.category &= !names::SPECIAL;
             }
