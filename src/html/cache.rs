@@ -7,27 +7,34 @@ use std::rc::Rc;
 
 use regex::Regex;
 
-use super::compiled::Compiled;
-use super::{SelectorError, pattern};
+use super::error::SelectorError;
+use super::{by_scraper, pattern, xpath};
 
 /// Half of the bound: entries live in two generations, and the older one is dropped when the younger is full.
 const GENERATION: usize = 128;
 
 /// Whether a failure is logged here or left to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(crate) enum Report {
     Log,
     Quiet,
 }
 
-/// The compiled form of a CSS selector.
-pub(super) fn selector(text: &str, report: Report) -> Result<Rc<Compiled>, SelectorError> {
-    thread_local!(static CACHE: RefCell<Generations<Compiled>> = RefCell::default());
-    CACHE.with_borrow_mut(|cache| cache.get(text, report, Compiled::parse))
+/// A CSS selector as scraper compiles it.
+pub(crate) fn for_scraper(text: &str, report: Report) -> Result<Rc<by_scraper::Compiled>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<by_scraper::Compiled>> = RefCell::default());
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, by_scraper::Compiled::parse))
+}
+
+/// The compiled form of an XPath expression.
+pub(crate) fn xpath(text: &str, report: Report) -> Result<Rc<xpath::Expression>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<xpath::Expression>> = RefCell::default());
+    let compile = |text: &str| xpath::Expression::parse(text).map_err(|error| SelectorError::of_xpath(text, &error));
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, compile))
 }
 
 /// The compiled form of a regular expression.
-pub(super) fn pattern(text: &str, report: Report) -> Result<Rc<Regex>, SelectorError> {
+pub(crate) fn pattern(text: &str, report: Report) -> Result<Rc<Regex>, SelectorError> {
     thread_local!(static CACHE: RefCell<Generations<Regex>> = RefCell::default());
     CACHE.with_borrow_mut(|cache| cache.get(text, report, pattern::compile))
 }
