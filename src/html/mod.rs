@@ -4,6 +4,7 @@ pub(crate) mod arena;
 mod document;
 mod dump;
 pub(crate) mod from_scraper;
+pub(crate) mod hit;
 mod limits;
 pub(crate) mod names;
 mod options;
