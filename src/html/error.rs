@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::css::CssError;
 use super::xpath::XPathError;
 
 /// What kind of text could not be used.
@@ -82,13 +83,23 @@ impl SelectorError {
         Self { kind, text: text.to_owned(), what: What::GivenUp, reason: reason.into() }
     }
 
+    /// What CSS says is wrong with a selector.
+    pub(crate) fn of_css(error: &CssError) -> Self {
+        Self::new(SelectorKind::Css, error.text(), error.position(), error.reason())
+    }
+
     /// What XPath says is wrong with an expression, or with this page.
     pub(crate) fn of_xpath(text: &str, error: &XPathError) -> Self {
         let (kind, reason) = (SelectorKind::XPath, error.to_string());
-        match error.position() {
-            Some(position) => Self::quoted(kind, text, position, reason),
-            None if error.is_given_up() => Self::given_up(kind, text, reason),
-            None => Self::failed(kind, text, reason),
+        match error {
+            XPathError::Syntax { position, .. }
+            | XPathError::Depth { position, .. }
+            | XPathError::UnknownFunction { position, .. }
+            | XPathError::Arguments { position, .. }
+            | XPathError::UnknownPrefix { position, .. } => Self::quoted(kind, text, *position, reason),
+            XPathError::Length { .. } => Self::quoted(kind, text, 0, reason),
+            XPathError::Budget { .. } | XPathError::StringLength { .. } => Self::given_up(kind, text, reason),
+            _ => Self::failed(kind, text, reason),
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod arena;
 mod by_scraper;
 mod cache;
 mod compare;
+pub(crate) mod css;
 mod document;
 mod dump;
 mod engine;
@@ -22,7 +23,7 @@ mod text;
 mod tokenizer;
 mod tree;
 mod variables;
-mod xpath;
+pub(crate) mod xpath;
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ pub use error::{SelectorError, SelectorKind};
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 pub use selection::{Page, Selection};
+pub use xpath::XPathError;
 pub use variables::{Variable, Variables, XPathValue};
 
 pub(crate) use compare::Compared;

@@ -96,13 +96,9 @@ mod tests {
 
     #[test]
     fn white_space_is_one_blank_between_words() {
-        for (text, expected) in [
-            ("", ""),
-            (" \n\t", ""),
-            ("a", "a"),
-            ("  a  b\u{a0}\u{2003}c ", "a b c"),
-            ("\u{a0}é\r\nü", "é ü"),
-        ] {
+        for (text, expected) in
+            [("", ""), (" \n\t", ""), ("a", "a"), ("  a  b\u{a0}\u{2003}c ", "a b c"), ("\u{a0}é\r\nü", "é ü")]
+        {
             assert_eq!(words(text), expected, "{text:?}");
         }
     }

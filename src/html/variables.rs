@@ -16,7 +16,10 @@ use super::xpath;
 pub struct Variables(pub(crate) xpath::Variables);
 
 impl Variables {
-    /// None.
+    /// No variables.
+    pub(crate) const NONE: Self = Self(xpath::Variables::NONE);
+
+    /// No variables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

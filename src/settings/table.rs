@@ -20,8 +20,8 @@ use super::rule::{
 use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
-    RequestRecords, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
+    ProgressStyle, RequestRecords, UnmatchedLease,
 };
 use super::watched::{ConfigNames, MarkerRules};
 use crate::html::{Limits, PageOptions};

@@ -9,7 +9,7 @@ use scraper::Selector;
 use scraper::error::SelectorErrorKind;
 
 use super::super::error::{SelectorError, SelectorKind};
-use super::Reach;
+use super::super::css::Reach;
 
 /// The most characters of a selector that a reason repeats.
 const SHOWN: usize = 40;

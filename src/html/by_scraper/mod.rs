@@ -16,18 +16,10 @@ use matching::Found;
 pub(crate) use source_order::{Pair, SourceOrder, parse};
 
 use super::arena::NodeId;
+use super::css::Reach;
 use super::document::Document;
 use super::from_scraper::{Converted, convert};
 use super::hit::Hit;
-
-/// How far the leftmost part of a selector may look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Anywhere in the document: the page itself is searched.
-    Document,
-    /// Only the node searched and what is below it, as in Scrapy.
-    Subtree,
-}
 
 /// The tree of scraper, with the nodes of our copy they stand for.
 pub(crate) struct ByScraper {

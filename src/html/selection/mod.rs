@@ -7,12 +7,14 @@ mod find;
 mod item;
 mod page;
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
 use std::rc::Rc;
 
 use regex::Regex;
 
+use super::arena::NodeId;
 use super::cache;
 use super::document::NodeRef;
 use super::error::SelectorError;
@@ -62,6 +64,15 @@ enum Roots {
 }
 
 impl Roots {
+    /// The nodes among them; attributes contain nothing.
+    fn nodes(&self) -> Cow<'_, [NodeId]> {
+        match self {
+            Self::One(Hit::Node(root)) => std::slice::from_ref(root).into(),
+            Self::One(Hit::Attr { .. }) => Cow::Borrowed(&[]),
+            Self::Many(roots) => roots.iter().filter_map(|hit| if let Hit::Node(id) = hit { Some(*id) } else { None }).collect(),
+        }
+    }
+
     fn as_slice(&self) -> &[Hit] {
         match self {
             Self::One(root) => std::slice::from_ref(root),
@@ -143,8 +154,11 @@ impl<'p> Selection<'p> {
     /// As there.
     pub fn try_xpath_with(&self, expression: &str, variables: &Variables) -> Result<Selection<'p>, SelectorError> {
         let asked = Asked::xpath(expression, Some(variables), cache::Report::Quiet)?;
-        let found = find::all(self.page, &self.roots(), &asked)?;
-        Ok(Selection { page: self.page, state: State::Found(Rc::new(found)) })
+        let answer = find::all(self.page, &self.roots(), &asked);
+        match answer.error {
+            Some(error) => Err(error),
+            None => Ok(Selection { page: self.page, state: State::Found(Rc::new(answer.found)) }),
+        }
     }
 
     /// The first node as text: outer HTML of an element (attributes in the order of the source, the rest as WHATWG HTML
@@ -355,21 +369,12 @@ impl Selection<'_> {
 
 impl Query {
     fn all(&self, page: &Page) -> &Found {
-        self.found.get_or_init(|| {
-            find::all(page, &self.roots, &self.asked).unwrap_or_else(|error| {
-                page.record(error);
-                Found::Hits(Vec::new())
-            })
-        })
+        self.found.get_or_init(|| page.take(find::all(page, &self.roots, &self.asked)))
     }
 
     /// The first hit alone, where it is cheaper to find than all.
     fn first(&self, page: &Page) -> Option<Option<Hit>> {
-        let first = find::first(page, &self.roots, &self.asked)?;
-        Some(first.unwrap_or_else(|error| {
-            page.record(error);
-            None
-        }))
+        find::first(page, &self.roots, &self.asked).map(|answer| page.take(answer))
     }
 }
 

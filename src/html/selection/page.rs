@@ -14,8 +14,8 @@ use super::super::error::SelectorError;
 use super::super::hit::Hit;
 use super::super::limits::Exceeded;
 use super::super::variables::{Variables, XPathValue};
-use super::find::{self, Reach};
 use super::Selection;
+use super::find::{self, Answer, Reach};
 
 /// The most errors a page keeps for its caller; later ones are only logged.
 pub(in crate::html) const KEPT_ERRORS: usize = 16;
@@ -94,12 +94,13 @@ impl Page {
     fn from_text(source: Bytes, text: &str, options: &PageOptions) -> Self {
         match options.engine {
             Engine::Dragline if !STUB => Self::of(Document::from_checked(source, &options.parse), Other::None),
-            Engine::Dragline | Engine::Scraper => {
+            Engine::Dragline => Self::of(ByScraper::parse(text).1, Other::None),
+            Engine::Scraper => {
                 let (theirs, copy) = ByScraper::parse(text);
                 Self::of(copy, Other::Answers(Box::new(theirs)))
             }
             Engine::Compare => {
-                let document = Document::from_checked(source, &options.parse);
+                let document = if STUB { ByScraper::parse(text).1 } else { Document::from_checked(source, &options.parse) };
                 let (theirs, copy) = ByScraper::parse(text);
                 let comparison = Comparison::new(&document, theirs, copy);
                 Self::of(document, Other::Compares(Box::new(comparison)))
@@ -187,6 +188,14 @@ impl Page {
             Other::Compares(comparison) => comparison.take(),
             Other::None | Other::Answers(_) => Compared::default(),
         }
+    }
+
+    /// What was found; an error is kept.
+    pub(super) fn take<T>(&self, answer: Answer<T>) -> T {
+        if let Some(error) = answer.error {
+            self.record(error);
+        }
+        answer.found
     }
 
     pub(super) fn record(&self, error: SelectorError) {
