@@ -1,6 +1,7 @@
 //! HTML: a parser that builds the tree of the browsers, with bounds, and CSS and XPath on it.
 
 pub(crate) mod arena;
+pub(crate) mod css;
 mod document;
 mod dump;
 pub(crate) mod from_scraper;
