@@ -1,0 +1,4 @@
+//! Tests of the engine as a whole: conformance tables, comparison with other engines, hostile pages.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod css;
