@@ -16,8 +16,8 @@ pub(super) struct Compound {
     tests: Vec<Test>,
     /// Whether there is nothing else to ask.
     pub(super) decides: bool,
-    /// Whether the selector looks at what an element is in.
-    pub(super) has_ancestors: bool,
+    /// Whether other elements count too.
+    pub(super) has_combinators: bool,
 }
 
 #[derive(Debug)]
@@ -32,13 +32,12 @@ enum Test {
 
 impl Compound {
     pub(super) fn of(selector: &Selector<Css>) -> Self {
-        let mut compound = Self { name: None, tests: Vec::new(), decides: true, has_ancestors: false };
-        let mut components = selector.iter_raw_match_order();
-        for component in components.by_ref() {
+        let mut compound = Self { name: None, tests: Vec::new(), decides: true, has_combinators: false };
+        for component in selector.iter_raw_match_order() {
             match component {
-                Component::Combinator(combinator) => {
+                Component::Combinator(_) => {
                     compound.decides = false;
-                    compound.has_ancestors = combinator.is_ancestor();
+                    compound.has_combinators = true;
                     break;
                 }
                 Component::LocalName(name) => compound.name = Some(name.clone()),
@@ -55,8 +54,6 @@ impl Compound {
                 _ => compound.decides = false,
             }
         }
-        compound.has_ancestors |=
-            components.any(|component| matches!(component, Component::Combinator(combinator) if combinator.is_ancestor()));
         compound
     }
 

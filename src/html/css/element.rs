@@ -8,10 +8,11 @@ use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
 use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
-use selectors::bloom::{BLOOM_HASH_MASK, BloomFilter};
+use selectors::bloom::BloomFilter;
 use selectors::matching::{ElementSelectorFlags, MatchingContext};
 use selectors::{Element as _, OpaqueElement};
 
+use super::Compiled;
 use super::has::HasCache;
 use super::pseudo::{self, Pseudo};
 use super::types::{self, Css, Name, NoPseudoElement, Text, Url};
@@ -31,6 +32,8 @@ pub(super) struct Search<'a> {
     names: Vec<NameId>,
     /// The places of the root and of what follows it, if what is outside does not count.
     pub(super) within: Cell<Option<(u32, u32)>>,
+    /// Steps an ordinary question may take before it is prepared for being asked often.
+    pub(super) patience: u64,
     steps: Cell<u64>,
     limit: u64,
     /// Where even the element that is being matched is given up.
@@ -39,12 +42,13 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(document: &'a Document, names: &[Box<str>], limit: u64) -> Self {
+    pub(super) fn new(document: &'a Document, compiled: &Compiled, limit: u64) -> Self {
         let arena = document.arena();
         Self {
             document,
             arena,
-            names: types::on_page(names, arena),
+            names: types::on_page(&compiled.names, arena),
+            patience: compiled.patience,
             within: Cell::new(None),
             steps: Cell::new(0),
             limit,
@@ -325,9 +329,9 @@ impl selectors::Element for Element<'_> {
         self.search.arena.parent(self.id) == NodeId::DOCUMENT
     }
 
-    fn add_element_unique_hashes(&self, filter: &mut BloomFilter) -> bool {
-        self.each_hash(|hash| filter.insert_hash(hash));
-        true
+    /// For filters of the crate that this engine does without.
+    fn add_element_unique_hashes(&self, _: &mut BloomFilter) -> bool {
+        false
     }
 }
 
@@ -348,23 +352,5 @@ impl Element<'_> {
     pub(super) fn has_attr(self, name: &Name, lower: &Name) -> bool {
         let name = if self.namespace() == Namespace::Html { lower } else { name };
         self.has_attr_in_no_namespace(name)
-    }
-
-    /// What the ancestor filter knows the element by.
-    pub(super) fn each_hash(self, mut give: impl FnMut(u32)) {
-        let search = self.search;
-        let arena = search.arena;
-        search.step(4);
-        let mut give = |hash: u32| give(hash & BLOOM_HASH_MASK);
-        give(types::hash(arena.name_text(arena.name(self.id)).as_bytes()));
-        give(precomputed_hash::PrecomputedHash::precomputed_hash(&Url::of_element(self.namespace())));
-        if let Some(id) = search.attr(self.id, known::ID) {
-            search.step(id.len() / 4);
-            give(types::hash(arena.bytes(id)));
-        }
-        if let Some(value) = search.attr(self.id, known::CLASS) {
-            search.step(value.len() / 2);
-            classes(arena.bytes(value)).for_each(|class| give(types::hash(class)));
-        }
     }
 }

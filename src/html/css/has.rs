@@ -99,7 +99,7 @@ impl Relative {
             return answer;
         }
         let answer = self.find(element, context);
-        if search.has.borrow_mut().keep(self.slot, id, answer) && self.is_single {
+        if search.has.borrow_mut().keep(self.slot, id, answer, search.patience) && self.is_single {
             self.mark(search, context);
         }
         answer
@@ -200,9 +200,9 @@ impl HasCache {
     }
 
     /// Keeps an answer. Gives whether so much was spent that looking at the whole page is cheaper from now on.
-    fn keep(&mut self, slot: u32, id: NodeId, answer: bool) -> bool {
+    fn keep(&mut self, slot: u32, id: NodeId, answer: bool, patience: u64) -> bool {
         self.answers.insert((slot, id), answer);
-        self.spent.get(&slot).is_some_and(|spent| *spent > 4 * self.answers.len() as u64 + 4096)
+        self.spent.get(&slot).is_some_and(|spent| *spent > patience * (self.answers.len() as u64 + 128))
     }
 }
 

@@ -4,12 +4,12 @@
 //! Nothing here panics or recurses on a page; recursion on a selector is bounded when it is read. A selection that would
 //! cost too much stops and says so.
 
-mod ancestors;
 mod cache;
 mod compound;
 mod element;
 mod error;
 mod has;
+mod lineage;
 mod pseudo;
 mod reader;
 mod select;
@@ -31,6 +31,9 @@ use types::{Css, Name};
 /// The longest selector text, in bytes.
 pub(crate) const LONGEST: usize = 16 << 10;
 
+/// What [`Compiled::patience`] is: a few times the depth of ordinary pages.
+const PATIENCE: u64 = 32;
+
 /// How far the leftmost part of a selector may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -48,6 +51,9 @@ pub(crate) struct Compiled {
     names: Box<[Box<str>]>,
     /// Whether `:scope` may make an inner root find what an outer one does not.
     uses_scope: bool,
+    /// Steps on each element on average, beyond which searches upwards, backwards and below are prepared for the whole
+    /// page; tests have none.
+    pub(in crate::html) patience: u64,
 }
 
 /// One item of the comma list.
@@ -65,8 +71,8 @@ struct Arm {
 enum ArmTake {
     Element,
     Text,
-    /// The attribute of this name: in SVG and MathML, and in HTML.
-    Attr(Name, Name),
+    /// The attribute of this name; letter case counts, as in parsel.
+    Attr(Name),
 }
 
 impl Compiled {
@@ -79,6 +85,10 @@ impl Compiled {
         if text.len() > LONGEST {
             return Err(CssError::new(text, LONGEST, format!("it is longer than {LONGEST} bytes")));
         }
+        // A list that forgives errors, as that of `:is()`, would hide this one.
+        if let Some(position) = split::too_deep(text, usize::from(reader::DEEPEST)) {
+            return Err(CssError::new(text, position, format!("brackets are nested too deep, at most {}", reader::DEEPEST)));
+        }
         let has_slots = Cell::new(0);
         let (arms, names) = types::collect_names(|| {
             let parts = split::parts(text)?;
@@ -86,7 +96,7 @@ impl Compiled {
         });
         // An escape could hide it; then an inner root costs a search of its own, no more.
         let uses_scope = text.contains('\\') || text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"scope"));
-        Ok(Self { arms: arms?, names, uses_scope })
+        Ok(Self { arms: arms?, names, uses_scope, patience: PATIENCE })
     }
 }
 
@@ -96,7 +106,7 @@ impl Arm {
         let take = match &part.take {
             Take::Element => ArmTake::Element,
             Take::Text => ArmTake::Text,
-            Take::Attr(name) => ArmTake::Attr(Name::from(&**name), Name::from(&*name.to_ascii_lowercase())),
+            Take::Attr(name) => ArmTake::Attr(Name::from(&**name)),
         };
         Ok(Self { compound: Compound::of(&selector), selector, take, is_deep: part.is_deep })
     }

@@ -13,7 +13,7 @@ use super::split::{self, Part};
 use super::types::{Css, NoPseudoElement, Text, Url};
 
 /// Brackets inside of brackets.
-const DEEPEST: u8 = 16;
+pub(super) const DEEPEST: u8 = 16;
 /// Compounds of one selector, those of nested ones included: matching recurses over them.
 const MOST_COMPOUNDS: usize = 128;
 /// The most characters of a selector that a reason repeats.
@@ -86,9 +86,17 @@ fn parse(text: &str, has_slots: &Cell<u32>) -> Result<Selector<Css>, (usize, &'s
         }
         Err(error) => {
             let stop = input.position().byte_index();
-            Err((reader.failed_at.get().unwrap_or_else(|| split::last_start(text, stop)), reason(&error)))
+            Err((reader.failed_at.get().unwrap_or_else(|| failed_at(text, stop, &error)), reason(&error)))
         }
     }
+}
+
+/// Where a parse failed that stopped at `stop`: there, or at the start of what was read last if that is complete. A bracket
+/// is read to its end whatever is wrong inside.
+fn failed_at(text: &str, stop: usize, error: &Error) -> usize {
+    let before = text.get(..stop).unwrap_or_default();
+    let is_prefix = error.kind == ParseErrorKind::Custom(Kind::ExpectedNamespace);
+    if stop < text.len() && !before.ends_with([')', ']', '}']) && !is_prefix { stop } else { split::last_start(text, stop) }
 }
 
 fn skip_blanks(text: &str, position: usize) -> usize {

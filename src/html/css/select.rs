@@ -7,13 +7,12 @@ use selectors::context::QuirksMode as Quirks;
 use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
-use selectors::parser::AncestorHashes;
 
-use super::ancestors::Ancestors;
 use super::element::Search;
+use super::lineage::Lineage;
 use super::types::Css;
 use super::{Arm, ArmTake, Compiled, Reach};
-use crate::html::arena::{Namespace, NodeId};
+use crate::html::arena::NodeId;
 use crate::html::document::{Document, QuirksMode};
 use crate::html::hit::{self, Hit};
 
@@ -74,7 +73,7 @@ impl Compiled {
         reach: Reach,
         mut give: impl FnMut(Hit) -> ControlFlow<()>,
     ) -> (bool, u64) {
-        let search = Search::new(document, &self.names, self.limit(document, roots));
+        let search = Search::new(document, self, self.limit(document, roots));
         let quirks = if document.quirks == QuirksMode::Quirks { Quirks::Quirks } else { Quirks::NoQuirks };
         let mut caches = SelectorCaches::default();
         let context = MatchingContext::new(
@@ -90,8 +89,8 @@ impl Compiled {
             arms: &self.arms,
             context,
             quirks,
-            hashes: None,
-            ancestors: None,
+            lineage: None,
+            bound: NodeId::DOCUMENT,
             ends: vec![0; self.arms.len()],
             attrs: Vec::new(),
             open: Vec::new(),
@@ -113,6 +112,12 @@ impl Compiled {
             done_until = end;
             search.within.set((reach == Reach::Subtree).then_some((start, end)));
             pass.context.scope_element = root_is_element.then(|| search.element(*root).opaque());
+            if reach == Reach::Subtree {
+                pass.bound = *root;
+                if let Some(lineage) = &mut pass.lineage {
+                    lineage.start(&search, *root);
+                }
+            }
             if pass.run(*root, end, &mut give).is_break() {
                 break;
             }
@@ -145,9 +150,10 @@ struct Pass<'a, 's> {
     arms: &'s [Arm],
     context: MatchingContext<'s, Css>,
     quirks: Quirks,
-    /// What each arm wants of ancestors; made with `ancestors`.
-    hashes: Option<Vec<AncestorHashes>>,
-    ancestors: Option<Ancestors>,
+    /// Made when searching upwards and backwards turns out to cost much.
+    lineage: Option<Lineage>,
+    /// The node below which is searched; the document if what is outside counts.
+    bound: NodeId,
     /// By arm: up to which place everything counts as matched.
     ends: Vec<u32>,
     /// Places of the attributes found on one element.
@@ -162,7 +168,7 @@ impl Pass<'_, '_> {
     fn forget(&mut self) {
         *self.context.selector_caches = SelectorCaches::default();
         self.search.has.borrow_mut().clear();
-        self.ancestors = None;
+        self.lineage = None;
         self.ends.fill(0);
         self.open.clear();
     }
@@ -227,9 +233,8 @@ impl Pass<'_, '_> {
             match &arm.take {
                 ArmTake::Element if !is_hit => is_hit = self.matches(index, arm, id),
                 ArmTake::Text if !has_text => has_text = self.matches(index, arm, id),
-                ArmTake::Attr(name, lower) if self.matches(index, arm, id) => {
-                    let is_html = self.search.arena.namespace(id) == Namespace::Html;
-                    let name = self.search.name(if is_html { lower } else { name });
+                ArmTake::Attr(name) if self.matches(index, arm, id) => {
+                    let name = self.search.name(name);
                     if let Some(place) = self.search.arena.attrs(id).position(|attr| attr.name() == name) {
                         self.attrs.push(u32::try_from(place).unwrap_or(u32::MAX));
                     }
@@ -286,17 +291,17 @@ impl Pass<'_, '_> {
         let search = self.search;
         self.candidates += 1;
         search.step(1);
-        if arm.compound.has_ancestors {
-            // Flat pages do without the filter: keeping it costs more than a few steps upwards.
-            if self.ancestors.is_none() && search.steps() > self.candidates * 32 + 4096 {
-                self.ancestors = Some(Ancestors::default());
-                self.hashes = Some(self.arms.iter().map(|arm| AncestorHashes::new(&arm.selector, self.quirks)).collect());
+        if arm.compound.has_combinators {
+            // Mostly it is not worth it: keeping track costs more than a few steps upwards.
+            if self.lineage.is_none() && search.steps() > search.patience * (self.candidates + 128) {
+                let mut lineage = Lineage::new(self.arms);
+                lineage.start(search, self.bound);
+                self.lineage = Some(lineage);
             }
-            if let (Some(ancestors), Some(hashes)) = (&mut self.ancestors, &self.hashes) {
-                ancestors.enter(search, id);
-                if hashes.get(index).is_some_and(|hashes| !ancestors.may_match(hashes)) {
-                    return false;
-                }
+            if let Some(lineage) = &mut self.lineage
+                && let Some(answer) = lineage.matches(index, self.arms, id, search, &mut self.context)
+            {
+                return answer;
             }
         }
         matches_selector(&arm.selector, 0, None, &search.element(id), &mut self.context)

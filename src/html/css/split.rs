@@ -186,6 +186,31 @@ pub(super) fn last_start(text: &str, stop: usize) -> usize {
     last
 }
 
+/// The place of a bracket that has more than `most` others around it.
+pub(super) fn too_deep(text: &str, most: usize) -> Option<usize> {
+    let mut tokens = Tokens::new(text);
+    let mut depth: usize = 0;
+    while let Some(byte) = tokens.peek(0) {
+        match byte {
+            b'(' | b'[' | b'{' if depth >= most => return Some(tokens.at),
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'\\' => tokens.at += 1,
+            b'"' | b'\'' => {
+                tokens.skip_string(byte);
+                continue;
+            }
+            b'/' if tokens.peek(1) == Some(b'*') => {
+                tokens.skip_comment();
+                continue;
+            }
+            _ => {}
+        }
+        tokens.at += 1;
+    }
+    None
+}
+
 /// What stands outside of brackets; a bracket with its content is one token. The value is a length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {

@@ -194,8 +194,8 @@ impl ToCss for NoPseudoElement {
     }
 }
 
-/// What the ancestor filter knows a name, an id or a class by.
-pub(super) fn hash(text: &[u8]) -> u32 {
+/// What filters of the crate know a name, an id or a class by.
+fn hash(text: &[u8]) -> u32 {
     text.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 

@@ -25,7 +25,9 @@ fn chain(depth: usize, name: NameId) -> Document {
 #[test]
 fn nested_brackets_are_an_error_and_need_little_stack() {
     with_small_stack(|| {
-        for open in [":not(", ":is(", ":has(", ":where(", ":nth-child(1 of ", "[", "(", "{", "a[b=c]:not(:is(", ":lang(", "::attr("] {
+        for open in
+            [":not(", ":is(", ":has(", ":where(", ":nth-child(1 of ", "[", "(", "{", "a[b=c]:not(:is(", ":lang(", "::attr("]
+        {
             for count in [17, 100, 3_000] {
                 let text = open.repeat(count);
                 for text in [text.clone(), format!("{text}a{}", ")".repeat(count)), format!("a {text}a{}", ")".repeat(count))] {
@@ -92,7 +94,7 @@ fn no_page_and_no_selector_costs_more_than_its_steps() {
     let selectors = [
         ("* * * * *", Ends::InTime),
         ("i ~ i ~ i ~ p", Ends::InTime),
-        ("p ~ i", Ends::Either),
+        ("p ~ i", Ends::InTime),
         ("div:not(:has(a)) ~ p", Ends::Either),
         (":has(~ i)", Ends::InTime),
         (":has(p)", Ends::InTime),
@@ -138,22 +140,50 @@ fn a_selection_that_stops_says_so_and_what_it_found_is_right() {
     let mut text = String::from("<!DOCTYPE html><body><p></p>");
     text.push_str(&"<i></i>".repeat(20_000));
     let page = page(&text);
-    let found = Compiled::parse("zz ~ i, p").unwrap().select(&page, &[root(&page)], Reach::Document);
+    let found = Compiled::parse(":is(zz ~ i), p").unwrap().select(&page, &[root(&page)], Reach::Document);
     assert!(found.exceeded);
     assert_eq!(show(&page, &found.hits), ["p"]);
     assert!(!Compiled::parse("p, i").unwrap().select(&page, &[root(&page)], Reach::Document).exceeded);
 }
 
 #[test]
-fn the_ancestor_filter_spares_searches_in_deep_trees() {
+fn deep_trees_are_not_searched_upwards_from_each_element() {
     let page = chain(20_000, known::DIV);
     for selector in ["article div", ".a div", "#a > div", "svg|g div", "article div ~ div"] {
         let found = Compiled::parse(selector).unwrap().select(&page, &[root(&page)], Reach::Document);
         assert_eq!((found.hits.len(), found.exceeded), (0, false), "{selector}");
         assert!(found.steps < 20 * page.node_count() as u64, "{selector}: {} steps", found.steps);
     }
-    let found = Compiled::parse("body div div").unwrap().select(&page, &[root(&page)], Reach::Subtree);
-    assert_eq!((found.hits.len(), found.exceeded), (19_999, true));
+    // What is there is found without searching upwards from each.
+    for (selector, hits) in
+        [("body div div", 19_999), ("html > body > div div > div", 19_998), ("div ".repeat(20).trim(), 19_981)]
+    {
+        let found = Compiled::parse(selector).unwrap().select(&page, &[root(&page)], Reach::Subtree);
+        assert_eq!((found.hits.len(), found.exceeded), (hits, false), "{selector}");
+    }
+}
+
+#[test]
+fn flat_trees_are_not_searched_backwards_from_each_element() {
+    let page = page(&format!("<!DOCTYPE html><body><p></p>{}", "<i></i><b></b>".repeat(20_000)));
+    for (selector, hits) in [
+        ("zz ~ i", 0),
+        ("p ~ i", 20_000),
+        ("p ~ i + b", 20_000),
+        ("p + i ~ b + i ~ b", 19_999),
+        ("p + i", 1),
+        ("p ~ i ~ b", 20_000),
+        ("body > p ~ i", 20_000),
+    ] {
+        for reach in [Reach::Document, Reach::Subtree] {
+            let found = Compiled::parse(selector).unwrap().select(&page, &[root(&page)], reach);
+            assert_eq!((found.hits.len(), found.exceeded), (hits, false), "{selector}");
+            assert!(found.steps < 20 * page.node_count() as u64, "{selector}: {} steps", found.steps);
+        }
+    }
+    // Roots beside each other: what is outside of one does not count.
+    let roots: Vec<Hit> = css(&page, "i, b");
+    assert!(inner(&page, &roots, "i ~ b, i + b, zz b, p ~ i").is_empty());
 }
 
 #[test]
@@ -176,7 +206,10 @@ fn what_a_step_costs() {
         let time = start.elapsed();
         println!(
             "{kind} {selector}: {time:?}, {} steps, {:.1} ns a step, {} hits, exceeded {}",
-            found.steps, time.as_secs_f64() * 1e9 / found.steps as f64, found.hits.len(), found.exceeded
+            found.steps,
+            time.as_secs_f64() * 1e9 / found.steps as f64,
+            found.hits.len(),
+            found.exceeded
         );
     }
 }

@@ -18,7 +18,9 @@ const TEN: [&str; 10] = [
 
 /// A shop page of about 10 KB.
 fn shop() -> String {
-    let mut text = String::from("<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Tea</title><meta name=description content='All teas'><link rel=stylesheet href=/s.css></head><body><header class='top bar'><nav><ul class=menu>");
+    let mut text = String::from(
+        "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>Tea</title><meta name=description content='All teas'><link rel=stylesheet href=/s.css></head><body><header class='top bar'><nav><ul class=menu>",
+    );
     for n in 0..12 {
         text.push_str(&format!("<li class='menu-item level-1'><a class=link href='/c/{n}?sort=price&amp;page=1' title='Category {n}'>Category {n}</a></li>"));
     }
@@ -33,7 +35,13 @@ fn shop() -> String {
 #[test]
 fn ordinary_selectors_use_little_of_what_they_may() {
     let page = page(&shop());
-    for selector in TEN.into_iter().chain(["body ::text", "body div a::attr(href)", "* * *", ".grid > :nth-last-child(2)", "p:contains('flush')"]) {
+    for selector in TEN.into_iter().chain([
+        "body ::text",
+        "body div a::attr(href)",
+        "* * *",
+        ".grid > :nth-last-child(2)",
+        "p:contains('flush')",
+    ]) {
         let compiled = Compiled::parse(selector).unwrap();
         let found = compiled.select(&page, &[root(&page)], Reach::Document);
         assert!(!found.exceeded);
@@ -66,11 +74,18 @@ fn ten_selectors_on_a_page_of_ten_kilobytes() {
         let first = best(&|| drop(std::hint::black_box(compiled.first(&page, &root, Reach::Document))));
         let parse = best(&|| drop(std::hint::black_box(Compiled::parse(selector))));
         sum += select;
-        println!("{selector:40} all {select:6.2} us  first {first:6.2} us  parse {parse:6.2} us  {} hits {} steps", found.hits.len(), found.steps);
+        println!(
+            "{selector:40} all {select:6.2} us  first {first:6.2} us  parse {parse:6.2} us  {} hits {} steps",
+            found.hits.len(),
+            found.steps
+        );
     }
     println!("ten: {sum:.2} us");
     for selector in [".price::text", "a::attr(href)", "body ::text", "::text"] {
         let compiled = Compiled::parse(selector).unwrap();
-        println!("{selector:40} all {:6.2} us", best(&|| drop(std::hint::black_box(compiled.select(&page, &root, Reach::Document)))));
+        println!(
+            "{selector:40} all {:6.2} us",
+            best(&|| drop(std::hint::black_box(compiled.select(&page, &root, Reach::Document))))
+        );
     }
 }
