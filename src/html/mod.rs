@@ -25,9 +25,6 @@ mod tree;
 mod variables;
 pub(crate) mod xpath;
 
-#[cfg(test)]
-mod tests;
-
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use engine::{Engine, PageOptions};
@@ -35,9 +32,12 @@ pub use error::{SelectorError, SelectorKind};
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 pub use selection::{Page, Selection};
-pub use xpath::XPathError;
 pub use variables::{Variable, Variables, XPathValue};
+pub use xpath::XPathError;
 
 pub(crate) use compare::Compared;
 pub(crate) use pattern::compile as compile_pattern;
 pub(crate) use selection::matches;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
-//! Tests of the whole engine.
+//! Tests of the engine as a whole: conformance tables, comparison with other engines, hostile pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod css;
 mod engines;
 mod mixing;
 mod properties;
