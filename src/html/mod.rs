@@ -11,9 +11,13 @@ mod options;
 mod parse;
 pub(crate) mod span;
 mod tokenizer;
+#[cfg(test)]
+mod tests;
 mod tree;
+pub(crate) mod xpath;
 
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
+pub use xpath::XPathError;
