@@ -10,9 +10,9 @@ pub(crate) mod names;
 mod options;
 mod parse;
 pub(crate) mod span;
-mod tokenizer;
 #[cfg(test)]
 mod tests;
+mod tokenizer;
 mod tree;
 pub(crate) mod xpath;
 

@@ -6,7 +6,6 @@ mod properties;
 mod tables;
 
 use crate::html::Document;
-use crate::html::arena::NodeId;
 use crate::html::from_scraper::from_scraper;
 use crate::html::hit::Hit;
 use crate::html::xpath::{Compiled, Value, Variables, XPathError};
@@ -39,8 +38,4 @@ fn names(document: &Document, value: &Value) -> Vec<String> {
             }
         })
         .collect()
-}
-
-fn is_document(hit: &Hit) -> bool {
-    *hit == Hit::Node(NodeId::DOCUMENT)
 }

@@ -114,14 +114,7 @@ impl<'e> Eval<'e> {
     }
 
     /// The axes from an attribute: it has a parent and a place in document order, but neither children nor siblings.
-    fn axis_of_attr(
-        &self,
-        axis: Axis,
-        test: Test,
-        from: Hit,
-        owner: NodeId,
-        found: &mut dyn FnMut(Hit) -> Res<bool>,
-    ) -> Res<()> {
+    fn axis_of_attr(&self, axis: Axis, test: Test, from: Hit, owner: NodeId, found: &mut dyn FnMut(Hit) -> Res<bool>) -> Res<()> {
         let arena = self.arena;
         match axis {
             Axis::SelfAxis | Axis::DescendantOrSelf | Axis::AncestorOrSelf => {
@@ -188,7 +181,7 @@ impl<'e> Eval<'e> {
         if !self.arena.is_in_order() {
             return self.chain(test, first, |id| self.arena.following(id, root), found);
         }
-        self.scan(test, first, self.behind(root)?, found)
+        self.scan(test, first, root, found)
     }
 
     /// The node that follows in document order and is not below this one.
@@ -210,19 +203,21 @@ impl<'e> Eval<'e> {
         self.descendants(test, NodeId::DOCUMENT, first, found)
     }
 
-    /// The ids from `first` to before `behind`, of a tree whose ids ascend in document order.
+    /// The ids from `first` on below `root`, of a tree whose ids ascend in document order: the first node behind the subtree
+    /// is also the first whose parent comes before its root.
     #[inline]
-    fn scan(&self, test: Test, first: NodeId, behind: NodeId, mut found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
-        let check = self.check(test);
-        let end = if behind.is_some() { behind.index() } else { self.arena.len() };
+    fn scan(&self, test: Test, first: NodeId, root: NodeId, mut found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
+        let (arena, check) = (self.arena, self.check(test));
         // Charged for piece by piece: a step is only a comparison here.
         const PIECE: usize = 1_024;
+        let end = arena.len();
         let mut at = first.index();
         while at < end {
             let stop = end.min(at + PIECE);
             for index in at..stop {
                 let id = NodeId::at(index);
-                if check.holds(self.arena, id) && !found(Hit::Node(id))? {
+                let is_outside = root != NodeId::DOCUMENT && id != root && arena.parent(id) < root;
+                if is_outside || (check.holds(arena, id) && !found(Hit::Node(id))?) {
                     return self.charge(index - at + 1);
                 }
             }

@@ -8,6 +8,7 @@ use super::eval::{Context, Eval, Res, boolean_of};
 use super::number;
 use super::plan::Op;
 use super::value::Val;
+use crate::html::hit::Hit;
 
 impl<'e> Eval<'e> {
     /// Compares two expressions; a path that can be walked is walked no further than the answer needs.
@@ -26,13 +27,38 @@ impl<'e> Eval<'e> {
         let mut is_true = false;
         if matches!(other, Val::String(_) | Val::Number(_))
             && self.each(path, context, &mut |hit| {
-                is_true = one(binary, &self.text_of(hit)?, other);
+                is_true = match (binary, other) {
+                    (Binary::Equal, Val::String(wanted)) => self.has_text(hit, wanted)?,
+                    (Binary::NotEqual, Val::String(wanted)) => !self.has_text(hit, wanted)?,
+                    _ => one(binary, &self.text_of(hit)?, other),
+                };
                 Ok(!is_true)
             })?
         {
             return Ok(is_true);
         }
         self.compare(binary, &self.value(path, context)?, other)
+    }
+
+    /// Whether the string-value of a node is `wanted`; looks no further than where it differs.
+    fn has_text(&self, hit: Hit, wanted: &str) -> Res<bool> {
+        let node = match hit {
+            Hit::Node(node) if self.arena.first_child(node).is_some() => node,
+            _ => return Ok(self.text_of(hit)? == wanted),
+        };
+        let mut rest = wanted.as_bytes();
+        let mut id = self.arena.following(node, node);
+        while id.is_some() {
+            self.charge(1)?;
+            if self.arena.is_text(id) {
+                match rest.strip_prefix(self.arena.bytes(self.arena.data(id))) {
+                    Some(behind) => rest = behind,
+                    None => return Ok(false),
+                }
+            }
+            id = self.arena.following(id, node);
+        }
+        Ok(rest.is_empty())
     }
 
     /// Compares two values.

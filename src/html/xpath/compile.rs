@@ -170,11 +170,7 @@ impl Compiler<'_> {
             {
                 return Err(self.unknown_prefix(prefix, position));
             }
-            return Err(XPathError::UnknownFunction {
-                expression: quote(self.text, position),
-                position,
-                name: name.to_owned(),
-            });
+            return Err(XPathError::UnknownFunction { expression: quote(self.text, position), position, name: name.to_owned() });
         };
         let signature = function.signature();
         let wrong = |found: String, allowed: String| XPathError::Arguments {
@@ -469,7 +465,11 @@ fn order(start: &Start, steps: &mut [Step]) -> Walk {
             Axis::Descendant | Axis::DescendantOrSelf if is_disjoint => (false, walk),
             Axis::Parent | Axis::FollowingSibling | Axis::Following if is_single => (false, walk),
             Axis::Ancestor | Axis::AncestorOrSelf | Axis::PrecedingSibling | Axis::Preceding if is_single => {
-                if is_one { (false, walk) } else { (true, walk.min_once()) }
+                if is_one {
+                    (false, walk)
+                } else {
+                    (true, walk.min_once())
+                }
             }
             _ => (true, Walk::No),
         };

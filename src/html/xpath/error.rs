@@ -123,10 +123,7 @@ impl XPathError {
     /// Whether the expression itself is wrong: no page can change that.
     #[must_use]
     pub fn is_in_expression(&self) -> bool {
-        !matches!(
-            self,
-            Self::UndefinedVariable { .. } | Self::Kind { .. } | Self::Budget { .. } | Self::StringLength { .. }
-        )
+        !matches!(self, Self::UndefinedVariable { .. } | Self::Kind { .. } | Self::Budget { .. } | Self::StringLength { .. })
     }
 }
 

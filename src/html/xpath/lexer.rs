@@ -146,7 +146,11 @@ impl<'t> Lexer<'t> {
             '$' => return self.variable(),
             c if is_name_start(c) => return self.name(),
             c => {
-                return Err(self.error(self.at, format!("{c:?}"), "a name, a number, a string in quotes, or one of / @ . * ( [ $"));
+                return Err(self.error(
+                    self.at,
+                    format!("{c:?}"),
+                    "a name, a number, a string in quotes, or one of / @ . * ( [ $",
+                ));
             }
         };
         self.at += len;
@@ -251,8 +255,7 @@ const fn is_name_start(c: char) -> bool {
 
 /// `NameChar` (production 4a) without the colon.
 const fn is_name_char(c: char) -> bool {
-    is_name_start(c)
-        || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}')
+    is_name_start(c) || matches!(c, '-' | '.' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}' | '\u{2040}')
 }
 
 #[cfg(test)]

@@ -131,9 +131,6 @@ impl Predicate {
 
     /// Whether it has to know how many nodes there are.
     pub(super) const fn needs_size(&self) -> bool {
-        matches!(
-            self,
-            Self::Last | Self::Positional { needs_size: true, .. } | Self::Number { needs_size: true, .. }
-        )
+        matches!(self, Self::Last | Self::Positional { needs_size: true, .. } | Self::Number { needs_size: true, .. })
     }
 }

@@ -120,11 +120,8 @@ impl<'e> Eval<'e> {
             let mut bytes = 0;
             for captures in pattern.regex.captures_iter(&text) {
                 self.charge(1)?;
-                let one = if groups == 1 {
-                    group(&captures, 0)
-                } else {
-                    (1..groups).map(|place| group(&captures, place)).collect()
-                };
+                let one =
+                    if groups == 1 { group(&captures, 0) } else { (1..groups).map(|place| group(&captures, place)).collect() };
                 bytes += one.len();
                 self.check_len(bytes)?;
                 found.push(one);
@@ -147,6 +144,7 @@ impl<'e> Eval<'e> {
         let mut behind = 0;
         let most = if pattern.is_global { usize::MAX } else { 1 };
         for captures in pattern.regex.captures_iter(&text).take(most) {
+            self.charge(1)?;
             let Some(whole) = captures.get(0) else { continue };
             self.push(&mut result, text.get(behind..whole.start()).unwrap_or_default())?;
             for part in &parts {

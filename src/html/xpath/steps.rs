@@ -268,18 +268,25 @@ impl<'e> Eval<'e> {
                 }
             }
             Axis::Following => {
-                // All behind the end of that node which ends first.
-                let mut first = NodeId::NONE;
+                // All behind the end of that node which ends first: the last of the chain of nodes, each below the one before,
+                // that the set starts with.
+                let mut innermost: Option<Hit> = None;
                 for hit in from {
-                    self.charge(1)?;
-                    let next = match hit {
-                        Hit::Node(node) => self.behind(*node)?,
-                        Hit::Attr { owner, .. } => arena.following(*owner, NodeId::DOCUMENT),
+                    let is_below = match innermost {
+                        None => true,
+                        Some(Hit::Node(above)) => self.is_within(hit.node(), above)?,
+                        Some(Hit::Attr { .. }) => false,
                     };
-                    if self.order_from(next) < self.order_from(first) {
-                        first = next;
+                    if !is_below {
+                        break;
                     }
+                    innermost = Some(*hit);
                 }
+                let first = match innermost {
+                    None => NodeId::NONE,
+                    Some(Hit::Node(node)) => self.behind(node)?,
+                    Some(Hit::Attr { owner, .. }) => arena.following(owner, NodeId::DOCUMENT),
+                };
                 self.from_here(test, first, &mut *keep)?;
             }
             Axis::Preceding => {
@@ -337,6 +344,19 @@ impl<'e> Eval<'e> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a node is `above` or below it.
+    fn is_within(&self, node: NodeId, above: NodeId) -> Res<bool> {
+        let mut id = node;
+        while id.is_some() {
+            self.charge(1)?;
+            if id == above {
+                return Ok(true);
+            }
+            id = self.arena.parent(id);
+        }
+        Ok(false)
     }
 
     /// The place of a node in document order; behind all if there is none.

@@ -10,9 +10,7 @@ impl<'e> Eval<'e> {
             (Function::True, _) => true,
             (Function::Boolean, [arg]) => self.boolean(arg, context)?,
             (Function::Not, [arg]) => !self.boolean(arg, context)?,
-            (Function::StartsWith, [text, start]) => {
-                self.string(text, context)?.starts_with(&*self.string(start, context)?)
-            }
+            (Function::StartsWith, [text, start]) => self.string(text, context)?.starts_with(&*self.string(start, context)?),
             (Function::Contains, [text, part]) => self.contains(&self.string(text, context)?, &self.string(part, context)?)?,
             (Function::Lang, [arg]) => {
                 let wanted = self.string(arg, context)?;

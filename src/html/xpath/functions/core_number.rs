@@ -10,7 +10,9 @@ use crate::html::xpath::value::Val;
 impl<'e> Eval<'e> {
     pub(in crate::html::xpath) fn call_number(&self, function: Function, args: &'e [Op], context: Context) -> Res<f64> {
         Ok(match (function, args) {
-            (Function::Position, _) if context.position == 0 => return Err(XPathError::NoPosition { function: "position" }.into()),
+            (Function::Position, _) if context.position == 0 => {
+                return Err(XPathError::NoPosition { function: "position" }.into());
+            }
             (Function::Position, _) => as_number(context.position),
             (Function::Last, _) if context.size == 0 => return Err(XPathError::NoPosition { function: "last" }.into()),
             (Function::Last, _) => as_number(context.size),

@@ -14,7 +14,9 @@ const SHORT: usize = 8;
 impl<'e> Eval<'e> {
     pub(in crate::html::xpath) fn call_string(&self, function: Function, args: &'e [Op], context: Context) -> Res<Cow<'e, str>> {
         Ok(match (function, args) {
-            (Function::LocalName | Function::Name | Function::NamespaceUri, args) => self.name_function(function, args, context)?,
+            (Function::LocalName | Function::Name | Function::NamespaceUri, args) => {
+                self.name_function(function, args, context)?
+            }
             (Function::String, args) => self.string_or_context(args, context)?,
             (Function::Concat, args) => {
                 let mut all = String::new();
@@ -185,9 +187,15 @@ mod tests {
 
     #[test]
     fn only_the_white_space_of_the_grammar_is_normalised() {
-        for (given, expected) in
-            [("", ""), (" ", ""), (" a  b ", "a b"), ("a b", "a b"), ("a\tb", "a b"), ("a\u{a0} \u{a0}b", "a\u{a0} \u{a0}b"), ("\n\na", "a")]
-        {
+        for (given, expected) in [
+            ("", ""),
+            (" ", ""),
+            (" a  b ", "a b"),
+            ("a b", "a b"),
+            ("a\tb", "a b"),
+            ("a\u{a0} \u{a0}b", "a\u{a0} \u{a0}b"),
+            ("\n\na", "a"),
+        ] {
             assert_eq!(normalize_space(Cow::Borrowed(given)), expected);
         }
         assert!(matches!(normalize_space(Cow::Borrowed("a b c")), Cow::Borrowed(_)));

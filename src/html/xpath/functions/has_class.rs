@@ -71,10 +71,23 @@ mod tests {
     #[test]
     fn a_class_is_found_between_white_space_only() {
         for (list, wanted, expected) in [
-            ("item first", "item", true), ("item first", "first", true), ("item first", "ite", false), ("item first", "irst", false),
-            ("item", "Item", false), ("a\nb\tc", "b", true), ("a\nb\tc", "a b", true), ("a  b", "a b", false), ("ab ab-c", "ab-c", true),
-            ("", "x", false), ("", "", true), ("a b", "", false), ("a  b", "", true), (" a", "a", true), ("aa a", "a", true),
-            ("a\u{a0}b", "a", false), ("x", "x y", false),
+            ("item first", "item", true),
+            ("item first", "first", true),
+            ("item first", "ite", false),
+            ("item first", "irst", false),
+            ("item", "Item", false),
+            ("a\nb\tc", "b", true),
+            ("a\nb\tc", "a b", true),
+            ("a  b", "a b", false),
+            ("ab ab-c", "ab-c", true),
+            ("", "x", false),
+            ("", "", true),
+            ("a b", "", false),
+            ("a  b", "", true),
+            (" a", "a", true),
+            ("aa a", "a", true),
+            ("a\u{a0}b", "a", false),
+            ("x", "x y", false),
         ] {
             assert_eq!(has(list, wanted), expected, "{list:?} {wanted:?}");
         }
