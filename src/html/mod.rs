@@ -23,6 +23,8 @@ mod text;
 mod tokenizer;
 mod tree;
 mod variables;
+#[cfg(test)]
+mod tests;
 pub(crate) mod xpath;
 
 pub use arena::Namespace;

@@ -7,3 +7,6 @@ mod mixing;
 mod properties;
 mod selection;
 mod serialize;
+//! The engine against data: conformance, properties, attacks.
+
+mod xpath;
