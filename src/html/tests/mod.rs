@@ -10,3 +10,8 @@ mod serialize;
 //! The engine against data: conformance, properties, attacks.
 
 mod xpath;
+//! Tests of the whole engine, by what they compare it with.
+
+mod fragment;
+mod tokenizer;
+mod tree;
