@@ -21,14 +21,13 @@ mod selection;
 mod serialize;
 pub(crate) mod span;
 mod text;
-#[cfg(test)]
-mod tests;
 mod tokenizer;
 mod tree;
 mod variables;
+pub(crate) mod xpath;
+
 #[cfg(test)]
 mod tests;
-pub(crate) mod xpath;
 
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
@@ -44,6 +43,3 @@ pub use xpath::XPathError;
 pub(crate) use compare::Compared;
 pub(crate) use pattern::compile as compile_pattern;
 pub(crate) use selection::matches;
-
-#[cfg(test)]
-mod tests;

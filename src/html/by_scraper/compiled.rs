@@ -8,8 +8,8 @@ use std::cell::OnceCell;
 use scraper::Selector;
 use scraper::error::SelectorErrorKind;
 
-use super::super::error::{SelectorError, SelectorKind};
 use super::super::css::Reach;
+use super::super::error::{SelectorError, SelectorKind};
 
 /// The most characters of a selector that a reason repeats.
 const SHOWN: usize = 40;

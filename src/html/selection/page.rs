@@ -19,7 +19,6 @@ use super::find::{self, Answer, Reach};
 
 /// The most errors a page keeps for its caller; later ones are only logged.
 pub(in crate::html) const KEPT_ERRORS: usize = 16;
-const STUB: bool = true;
 
 /// A parsed page to select in. It stays on the thread that made it; its [`Document`] can be shared.
 ///
@@ -81,7 +80,7 @@ impl Page {
 
     /// The same from bytes that are known to be UTF-8, without a byte order mark.
     pub(crate) fn from_checked(source: Bytes, options: &PageOptions) -> Self {
-        if options.engine == Engine::Dragline && !STUB {
+        if options.engine == Engine::Dragline {
             return Self::of(Document::from_checked(source, &options.parse), Other::None);
         }
         match simdutf8::basic::from_utf8(&source) {
@@ -93,14 +92,13 @@ impl Page {
     /// From a text in both forms.
     fn from_text(source: Bytes, text: &str, options: &PageOptions) -> Self {
         match options.engine {
-            Engine::Dragline if !STUB => Self::of(Document::from_checked(source, &options.parse), Other::None),
-            Engine::Dragline => Self::of(ByScraper::parse(text).1, Other::None),
+            Engine::Dragline => Self::of(Document::from_checked(source, &options.parse), Other::None),
             Engine::Scraper => {
                 let (theirs, copy) = ByScraper::parse(text);
                 Self::of(copy, Other::Answers(Box::new(theirs)))
             }
             Engine::Compare => {
-                let document = if STUB { ByScraper::parse(text).1 } else { Document::from_checked(source, &options.parse) };
+                let document = Document::from_checked(source, &options.parse);
                 let (theirs, copy) = ByScraper::parse(text);
                 let comparison = Comparison::new(&document, theirs, copy);
                 Self::of(document, Other::Compares(Box::new(comparison)))

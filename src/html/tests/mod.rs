@@ -3,15 +3,11 @@
 
 mod css;
 mod engines;
+mod fragment;
 mod mixing;
 mod properties;
 mod selection;
 mod serialize;
-//! The engine against data: conformance, properties, attacks.
-
-mod xpath;
-//! Tests of the whole engine, by what they compare it with.
-
-mod fragment;
 mod tokenizer;
 mod tree;
+mod xpath;
