@@ -152,8 +152,9 @@ fn an_error_says_where_and_why() {
         ("x|a", 0, "namespace"),
         (":has(a:has(b))", 6, "not allowed"),
         ("a:before", 1, "pseudo"),
+        ("b a:-dragline-within", 3, "unsupported"),
         ("*:::x", 1, "only ::text"),
-        ("a : b", 2, ""),
+        ("a : b", 4, "colon"),
     ] {
         let error = Compiled::parse(selector).unwrap_err();
         assert!(error.reason().contains(reason), "{error}");
