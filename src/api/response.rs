@@ -355,3 +355,7 @@ impl fmt::Debug for Response {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+pub(crate) mod tests;

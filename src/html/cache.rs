@@ -1,4 +1,4 @@
-//! Compiled expressions and patterns of this thread, by their text. At most 256 of each; failures are kept as well, so
+//! Compiled selectors, expressions and patterns of this thread, by their text. At most 256 of each; failures are kept as well, so
 //! that a bad selector in a loop is compiled and logged once.
 
 use std::cell::{Cell, RefCell};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use regex::Regex;
 
 use super::error::SelectorError;
-use super::{by_scraper, pattern, xpath};
+use super::{by_scraper, css, pattern, xpath};
 
 /// A longer text, in bytes, is compiled each time.
 const LONGEST: usize = 16 << 10;
@@ -16,7 +16,19 @@ const LONGEST: usize = 16 << 10;
 /// Half of the bound: entries live in two generations, and the older one is dropped when the younger is full.
 const GENERATION: usize = 128;
 
-pub(crate) use super::css::Report;
+/// Whether a failure is logged here or left to the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    Log,
+    Quiet,
+}
+
+/// The compiled form of a CSS selector.
+pub(crate) fn css(text: &str, report: Report) -> Result<Rc<css::Compiled>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<css::Compiled>> = RefCell::default());
+    let compile = |text: &str| css::Compiled::parse(text).map_err(|error| SelectorError::of_css(&error));
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, compile))
+}
 
 /// A CSS selector as scraper compiles it.
 pub(crate) fn for_scraper(text: &str, report: Report) -> Result<Rc<by_scraper::Compiled>, SelectorError> {

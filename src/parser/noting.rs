@@ -85,6 +85,29 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
     use super::*;
+    use crate::api::response::tests::response;
+    use crate::html::{Engine, Limits, PageOptions};
+
+    #[test]
+    fn a_page_is_accounted_for_once_its_callback_is_over() {
+        let stats = Stats::new();
+        let mut limits = Limits::default();
+        limits.depth = 10;
+        let options = PageOptions::default().limits(limits).engine(Engine::Compare);
+        let read = |body: String| Noting::new(response("text/html", body, options), stats.clone());
+        drop(read("<div>".repeat(20)));
+        assert!(stats.snapshot().is_empty(), "nobody asked for the tree");
+        let deep = read("<div>".repeat(20));
+        assert_eq!(deep.css("div").len(), 20);
+        assert!(stats.snapshot().is_empty());
+        drop(deep);
+        let plain = read("<p>x".to_owned());
+        assert_eq!(plain.css("p::text").getall(), ["x"]);
+        drop(plain);
+        let counts = ["html/exceeded/depth", "html/compared", "html/differences"].map(|key| stats.count(key));
+        // The trees of both pages and one selector; where the trees differ no selector in them can be compared.
+        assert_eq!(counts, [1, 3, 1]);
+    }
 
     #[test]
     fn each_bound_a_page_meets_is_counted() {

@@ -1,7 +1,6 @@
 //! Asks a question of a page: CSS of whoever answers for it, XPath always of our own tree.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::super::arena::NodeId;
 use super::super::by_scraper;
@@ -26,7 +25,7 @@ pub(super) enum Asked {
 pub(super) struct Css {
     text: Box<str>,
     reach: Reach,
-    ours: Option<Arc<css::Compiled>>,
+    ours: Option<Rc<css::Compiled>>,
     theirs: Option<Rc<by_scraper::Compiled>>,
 }
 
@@ -47,7 +46,7 @@ pub(super) struct Answer<T> {
 
 impl Asked {
     pub(super) fn css(page: &Page, selector: &str, reach: Reach, report: Report) -> Result<Self, SelectorError> {
-        let ours = || css::compile(selector, report).map_err(|error| SelectorError::of_css(&error));
+        let ours = || cache::css(selector, report);
         let (ours, theirs) = match page.other {
             Other::None => (Some(ours()?), None),
             Other::Answers(_) => (None, Some(cache::for_scraper(selector, report)?)),

@@ -68,10 +68,10 @@ impl Page {
     /// # Errors
     /// When the bytes are not UTF-8.
     pub fn from_utf8(body: Bytes, options: &PageOptions) -> Result<Self, Utf8Error> {
-        let Ok(text) = simdutf8::basic::from_utf8(&body) else {
+        let text = match simdutf8::basic::from_utf8(&body) {
+            Ok(text) => text,
             // Says where, which the fast check does not.
-            std::str::from_utf8(&body)?;
-            return Ok(Self::parse_with("", options));
+            Err(_) => std::str::from_utf8(&body)?,
         };
         let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
         let source = body.slice(text.len() - without_mark.len()..);
@@ -83,10 +83,8 @@ impl Page {
         if options.engine == Engine::Dragline {
             return Self::of(Document::from_checked(source, &options.parse), Other::None);
         }
-        match simdutf8::basic::from_utf8(&source) {
-            Ok(text) => Self::from_text(source.clone(), text, options),
-            Err(_) => Self::parse_with("", options),
-        }
+        let text = simdutf8::basic::from_utf8(&source).unwrap_or_default();
+        Self::from_text(source.clone(), text, options)
     }
 
     /// From a text in both forms.

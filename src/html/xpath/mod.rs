@@ -6,7 +6,6 @@
 
 mod ast;
 mod axes;
-mod cache;
 mod compare;
 mod compile;
 mod error;
