@@ -71,8 +71,7 @@ fn css_xpath_and_patterns_are_asked_of_one_tree() {
 
 #[test]
 fn the_flags_know_of_the_tree_once_it_is_built() {
-    let mut limits = Limits::default();
-    limits.depth = 10;
+    let limits = Limits { depth: 10, ..Limits::default() };
     let deep = response("text/html", "<div>".repeat(20), PageOptions::default().limits(limits));
     assert_eq!(deep.flags(), BodyFlags { decoded: true, ..BodyFlags::default() });
     assert!(deep.built_page().is_none());

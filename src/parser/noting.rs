@@ -91,8 +91,7 @@ mod tests {
     #[test]
     fn a_page_is_accounted_for_once_its_callback_is_over() {
         let stats = Stats::new();
-        let mut limits = Limits::default();
-        limits.depth = 10;
+        let limits = Limits { depth: 10, ..Limits::default() };
         let options = PageOptions::default().limits(limits).engine(Engine::Compare);
         let read = |body: String| Noting::new(response("text/html", body, options), stats.clone());
         drop(read("<div>".repeat(20)));
@@ -112,11 +111,9 @@ mod tests {
     #[test]
     fn each_bound_a_page_meets_is_counted() {
         let stats = Stats::new();
-        let mut exceeded = Exceeded::default();
-        exceeded.depth = true;
-        note_exceeded(exceeded, "http://a.example/", &stats);
-        exceeded.nodes = true;
-        note_exceeded(exceeded, "http://a.example/", &stats);
+        let deep = Exceeded { depth: true, ..Exceeded::default() };
+        note_exceeded(deep, "http://a.example/", &stats);
+        note_exceeded(Exceeded { nodes: true, ..deep }, "http://a.example/", &stats);
         let snapshot = serde_json::to_string(&stats.snapshot()).unwrap();
         assert_eq!(snapshot, r#"{"html/exceeded/depth":2,"html/exceeded/nodes":1}"#);
     }

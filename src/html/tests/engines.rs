@@ -114,10 +114,7 @@ fn a_page_keeps_the_bytes_it_is_given() {
 
 #[test]
 fn a_page_says_which_bounds_it_has_met() {
-    let mut limits = Limits::default();
-    limits.depth = 20;
-    limits.nodes = 1000;
-    let options = PageOptions::default().limits(limits);
+    let options = PageOptions::default().limits(Limits { depth: 20, nodes: 1000, ..Limits::default() });
     assert!(!Page::parse_with("<p>x", &options).exceeded().any());
     let deep = Page::parse_with(&"<div>".repeat(30), &options);
     assert!(deep.exceeded().depth && !deep.exceeded().is_cut());
