@@ -8,7 +8,7 @@ use selectors::matching::{CompoundSelectorMatchingResult, MatchingContext, match
 use selectors::parser::{Combinator, Component, Selector};
 
 use super::Arm;
-use super::element::Search;
+use super::element::{MATCHER, Search};
 use super::types::Css;
 use crate::html::arena::NodeId;
 
@@ -190,7 +190,10 @@ impl Line {
                 continue;
             }
             search.step(1);
-            let ask = |context| matches_compound_selector_from(&arm.selector, *offset, context, &element);
+            let ask = |context| {
+                search.step(MATCHER);
+                matches_compound_selector_from(&arm.selector, *offset, context, &element)
+            };
             if compound.may_match(search, id, case)
                 && (compound.decides || !matches!(ask(context), CompoundSelectorMatchingResult::NotMatched))
             {
