@@ -171,15 +171,28 @@ impl Compound {
                 return false;
             }
         }
-        self.tests.iter().all(|test| match test {
-            Test::Class(class) => search.has_class(id, &class.0, case),
-            Test::Id(wanted) => search.has_id(id, &wanted.0, case),
-            Test::Has(name, lower) => {
+        // Mostly there is one test, which is worth being compiled in.
+        match self.tests.as_slice() {
+            [] => true,
+            [test] => test.passes(search, id, case),
+            tests => tests.iter().all(|test| test.passes(search, id, case)),
+        }
+    }
+}
+
+impl Test {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
+    fn passes(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+        match self {
+            Self::Class(class) => search.has_class(id, &class.0, case),
+            Self::Id(wanted) => search.has_id(id, &wanted.0, case),
+            Self::Has(name, lower) => {
                 let is_html = search.arena.namespace(id) == Namespace::Html;
                 search.attr(id, search.name(if is_html { lower } else { name })).is_some()
             }
-            Test::Valued(name) => search.attr(id, search.name(name)).is_some(),
-            Test::Within => search.is_within(id),
-        })
+            Self::Valued(name) => search.attr(id, search.name(name)).is_some(),
+            Self::Within => search.is_within(id),
+        }
     }
 }
