@@ -343,7 +343,7 @@ impl Pass<'_, '_> {
             }
         }
         if arm.compounds.way == Way::Climb {
-            return arm.compounds.climb(search, id, self.case);
+            return arm.compounds.climb(&arm.selector, id, search, &mut self.context);
         }
         search.step(MATCHER);
         matches_selector(&arm.selector, 0, None, &search.element(id), &mut self.context)
