@@ -176,6 +176,7 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing)]
     use super::super::tests::builder;
     use super::*;
     use known::*;
