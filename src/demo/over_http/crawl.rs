@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Client;
-use scraper::{Html, Selector};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use url::Url;
 
 use super::{client, first_text, json_at, links, site, text};
+use crate::html::{Engine, Page, PageOptions};
 
 const WORKERS: usize = 8;
 
@@ -85,10 +85,9 @@ async fn crawl(start: Url) -> BTreeMap<String, Seen> {
 
 /// The fields of a product page, taken from the HTML alone.
 fn product(page: &str, url: &str, authors: &BTreeMap<String, u64>) -> Value {
-    let page = Html::parse_document(page);
-    let attribute = |selector: &str, name: &str| {
-        page.select(&Selector::parse(selector).unwrap()).next().unwrap().value().attr(name).unwrap().to_owned()
-    };
+    let page = Page::parse(page);
+    let page = page.root();
+    let attribute = |selector: &str, name: &str| page.css(selector).attr(name).unwrap().to_owned();
     let author_url = Url::parse(url).unwrap().join(&attribute(".product .author a", "href")).unwrap().to_string();
     let sku = attribute("article.product", "data-sku");
     assert_eq!(first_text(&page, "table.product-info tr:first-child td"), sku);
@@ -108,6 +107,27 @@ fn product(page: &str, url: &str, authors: &BTreeMap<String, u64>) -> Value {
         "category": first_text(&page, ".breadcrumb li:nth-child(2) a"),
         "author": {"name": first_text(&page, ".product .author a"), "birth_year": authors[&author_url], "url": author_url},
     })
+}
+
+/// Both engines build the same tree of a page and select the same in it.
+fn engines_agree(text: &str) {
+    let page = Page::parse_with(text, &PageOptions::default().engine(Engine::Compare));
+    let selectors = [
+        "h1::text",
+        "a[href]::attr(href)",
+        ".product p.price, .product p.availability::text",
+        "table.product-info tr:first-child td",
+        ".breadcrumb li:nth-child(2) > a",
+        "li:not(:last-child) ::text",
+        "article:has(img) a, head > *",
+    ];
+    for selector in selectors {
+        let _ = page.css(selector).getall();
+        let _ = page.css("body, main").css(selector).getall();
+    }
+    let compared = page.take_compared();
+    assert_eq!((compared.differing, compared.first), (0, Vec::new()), "{text}");
+    assert_eq!(compared.answers, 1 + 3 * selectors.len() as u64);
 }
 
 async fn the_crawl_equals_the_truth(products: u32, seed: u64) {
@@ -134,9 +154,12 @@ async fn the_crawl_equals_the_truth(products: u32, seed: u64) {
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     assert_eq!(found, expected);
 
+    let pages = crawled.values().filter(|seen| seen.status == 200 && seen.page.starts_with("<!"));
+    assert!(pages.map(|seen| engines_agree(&seen.page)).count() > expected.len() / 2);
+
     let mut authors = BTreeMap::new();
     for (url, seen) in crawled.iter().filter(|(url, _)| url.contains("/authors/")) {
-        let date = first_text(&Html::parse_document(&seen.page), ".author-born-date");
+        let date = first_text(&Page::parse(&seen.page).root(), ".author-born-date");
         authors.insert(url.clone(), date.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
     }
     let shown = |url: &&String| url.contains("/products/") && !url.contains('?');

@@ -1,0 +1,238 @@
+//! The compounds of a selector as tests that need no matcher: most elements fail those of the rightmost one, and for many
+//! selectors they decide alone.
+
+use selectors::attr::CaseSensitivity;
+use selectors::matching::{CompoundSelectorMatchingResult, MatchingContext, matches_compound_selector_from};
+use selectors::parser::{Combinator, Component, LocalName, Selector};
+
+use super::element::{MATCHER, Search};
+use super::pseudo::Pseudo;
+use super::types::{Css, Name, Text};
+use crate::html::arena::{Namespace, NodeId};
+use crate::html::names::NameId;
+
+/// All compounds of a selector.
+#[derive(Debug)]
+pub(super) struct Compounds {
+    /// From right to left.
+    all: Box<[Compound]>,
+    /// Whether the tests decide without the matcher.
+    pub(super) way: Way,
+}
+
+/// How a selector is decided for an element that passes the tests of the rightmost compound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It matches: there is nothing else to ask.
+    Done,
+    /// By what its ancestors are, each compound on its own.
+    Climb,
+    /// By the matcher.
+    Matcher,
+}
+
+/// What an element must have.
+#[derive(Debug)]
+pub(super) struct Compound {
+    name: Option<LocalName<Css>>,
+    /// Whether the name has upper-case letters: it is another one in HTML.
+    is_mixed: bool,
+    tests: Vec<Test>,
+    /// Whether the tests are all there is.
+    decides: bool,
+    /// What stands before it.
+    pub(super) combinator: Option<Combinator>,
+    /// Where it starts among the components of the selector as written.
+    start: usize,
+}
+
+#[derive(Debug)]
+enum Test {
+    Class(Text),
+    Id(Text),
+    /// An attribute, by its name in SVG and MathML and by that in HTML.
+    Has(Name, Name),
+    /// An attribute that is the same everywhere, with a value the matcher asks for.
+    Valued(Name),
+    /// [`Pseudo::Within`].
+    Within,
+}
+
+impl Compounds {
+    pub(super) fn of(selector: &Selector<Css>) -> Self {
+        let mut all = vec![Compound::default()];
+        for component in selector.iter_raw_match_order() {
+            let Some(compound) = all.last_mut() else { break };
+            if let Component::Combinator(combinator) = component {
+                compound.combinator = Some(*combinator);
+                all.push(Compound::default());
+            } else {
+                compound.add(component);
+            }
+        }
+        let mut start = selector.len();
+        for (compound, part) in all.iter_mut().zip(selector.iter_raw_match_order().as_slice().split(Component::is_combinator)) {
+            start = start.saturating_sub(part.len());
+            compound.start = start;
+            start = start.saturating_sub(1);
+        }
+        let upwards = all.iter().all(|compound| compound.combinator.is_none_or(|combinator| combinator.is_ancestor()));
+        let way = match all.len() {
+            1 if all.iter().all(|compound| compound.decides) => Way::Done,
+            2..=64 if upwards => Way::Climb,
+            _ => Way::Matcher,
+        };
+        Self { all: all.into(), way }
+    }
+
+    /// The rightmost one.
+    #[inline]
+    pub(super) fn last(&self) -> Option<&Compound> {
+        self.all.first()
+    }
+
+    /// In the order they are written in.
+    pub(super) fn left_to_right(&self) -> impl Iterator<Item = &Compound> {
+        self.all.iter().rev()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn has_combinators(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Whether an element matches that passes the tests of the rightmost compound, for [`Way::Climb`]. Looks at each
+    /// ancestor once: the compounds it may be are bits.
+    pub(super) fn climb(
+        &self,
+        selector: &Selector<Css>,
+        id: NodeId,
+        search: &Search<'_>,
+        context: &mut MatchingContext<'_, Css>,
+    ) -> bool {
+        if self.last().is_some_and(|compound| !compound.decides && !compound.ask(selector, id, search, context)) {
+            return false;
+        }
+        // What the very next ancestor may be, and what any further one may be.
+        let (mut child, mut descendant) = (0_u64, 0_u64);
+        let add = |index: usize, child: &mut u64, descendant: &mut u64| {
+            let combinator = self.all.get(index).and_then(|compound| compound.combinator);
+            let set = if combinator == Some(Combinator::Child) { child } else { descendant };
+            *set |= 1 << (index + 1);
+        };
+        add(0, &mut child, &mut descendant);
+        let mut ancestor = search.arena.parent(id);
+        while search.arena.is_element(ancestor) {
+            search.step(1);
+            let mut wanted = child | descendant;
+            child = 0;
+            while wanted != 0 {
+                let index = wanted.trailing_zeros() as usize;
+                wanted &= wanted - 1;
+                let Some(compound) = self.all.get(index) else { return false };
+                if compound.matches(selector, ancestor, search, context) {
+                    if index + 1 == self.all.len() {
+                        return true;
+                    }
+                    add(index, &mut child, &mut descendant);
+                }
+            }
+            if child | descendant == 0 {
+                return false;
+            }
+            ancestor = search.arena.parent(ancestor);
+        }
+        false
+    }
+}
+
+impl Default for Compound {
+    fn default() -> Self {
+        Self { name: None, is_mixed: false, tests: Vec::new(), decides: true, combinator: None, start: 0 }
+    }
+}
+
+impl Compound {
+    fn add(&mut self, component: &Component<Css>) {
+        match component {
+            Component::LocalName(name) => {
+                self.is_mixed = name.name != name.lower_name;
+                self.name = Some(name.clone());
+            }
+            Component::Class(class) => self.tests.push(Test::Class(class.clone())),
+            Component::ID(id) => self.tests.push(Test::Id(id.clone())),
+            Component::AttributeInNoNamespaceExists { local_name, local_name_lower } if !local_name.text().contains(':') => {
+                self.tests.push(Test::Has(local_name.clone(), local_name_lower.clone()));
+            }
+            Component::AttributeInNoNamespace { local_name, .. } => {
+                self.tests.push(Test::Valued(local_name.clone()));
+                self.decides = false;
+            }
+            Component::NonTSPseudoClass(Pseudo::Within) => self.tests.push(Test::Within),
+            Component::ExplicitUniversalType | Component::ExplicitAnyNamespace => {}
+            _ => self.decides = false,
+        }
+    }
+
+    /// The name all matches have, whatever their namespace.
+    pub(super) fn only_name(&self, search: &Search<'_>) -> Option<NameId> {
+        self.name.as_ref().filter(|_| !self.is_mixed).map(|name| search.name(&name.name))
+    }
+
+    /// Whether an element matches this compound of the selector.
+    pub(super) fn matches(
+        &self,
+        selector: &Selector<Css>,
+        id: NodeId,
+        search: &Search<'_>,
+        context: &mut MatchingContext<'_, Css>,
+    ) -> bool {
+        self.may_match(search, id, context.classes_and_ids_case_sensitivity())
+            && (self.decides || self.ask(selector, id, search, context))
+    }
+
+    /// Asks the matcher about this compound alone.
+    fn ask(&self, selector: &Selector<Css>, id: NodeId, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) -> bool {
+        search.step(MATCHER);
+        let result = matches_compound_selector_from(selector, self.start, context, &search.element(id));
+        !matches!(result, CompoundSelectorMatchingResult::NotMatched)
+    }
+
+    /// Whether an element passes the tests.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
+    pub(super) fn may_match(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+        if let Some(name) = &self.name {
+            let is_lower = !self.is_mixed || search.arena.namespace(id) == Namespace::Html;
+            if search.arena.name(id) != search.name(if is_lower { &name.lower_name } else { &name.name }) {
+                return false;
+            }
+        }
+        // Mostly there is one test, which is worth being compiled in.
+        match self.tests.as_slice() {
+            [] => true,
+            [test] => test.passes(search, id, case),
+            tests => tests.iter().all(|test| test.passes(search, id, case)),
+        }
+    }
+}
+
+impl Test {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
+    fn passes(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+        match self {
+            Self::Class(class) => search.has_class(id, &class.0, case),
+            Self::Id(wanted) => search.has_id(id, &wanted.0, case),
+            Self::Has(name, lower) => {
+                let is_html = search.arena.namespace(id) == Namespace::Html;
+                search.attr(id, search.name(if is_html { lower } else { name })).is_some()
+            }
+            Self::Valued(name) => search.attr(id, search.name(name)).is_some(),
+            Self::Within => search.is_within(id),
+        }
+    }
+}
