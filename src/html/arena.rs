@@ -377,6 +377,12 @@ impl Arena {
         self.names.is_full()
     }
 
+    /// Bytes of memory the page takes beside its source.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let (nodes, attrs) = (self.nodes.capacity() * size_of::<Node>(), self.attrs.capacity() * size_of::<Attr>());
+        nodes + attrs + self.side.capacity() + self.names.heap_bytes()
+    }
+
     /// Whether ids ascend in document order, and every node is in the tree.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {

@@ -16,3 +16,6 @@ pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
+
+#[cfg(test)]
+mod tests;

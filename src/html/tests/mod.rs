@@ -1,0 +1,11 @@
+//! Tests of the engine as a whole.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod attacks;
+mod differential;
+mod fuzz;
+mod mutate;
+mod order;
+mod shrink;
+mod soup;
+mod words;
