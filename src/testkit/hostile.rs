@@ -73,6 +73,8 @@ pub const ALL: &[Hostile] = &[
     Hostile::of("<template><tr> nested", "", &["<template><tr><td>"], ""),
     Hostile::of("<select><option> nested", "", &["<select><option>"], ""),
     Hostile::of("<frameset> nested", "", &["<frameset>"], ""),
+    Hostile::of("<div><a href> nested", "", &["<div><a href>"], ""),
+    Hostile::of("<div class=x> nested, <i>", "", &["<div class=x>", "<i class=y></i>"], ""),
     // Formatting elements (13.2.4.3, 13.2.6.1) and the adoption agency (13.2.6.4.7).
     Hostile::of("<b a=N>, then one <p>", "", &["<b a=#>"], "<p>"),
     Hostile::of("<p>, <b a=N>, many <p>", "<p>", &["<b a=#>", "<p>x"], ""),
@@ -132,6 +134,46 @@ pub const ALL: &[Hostile] = &[
     Hostile::of("<a>", "", &["<a>"], ""),
     Hostile::of("<td> in rows", "<table>", &["<tr><td>"], ""),
     Hostile::of("<col>", "<table>", &["<col>"], ""),
+];
+
+/// Selectors that ask much of a page: ancestors, siblings or descendants of each element.
+pub const SELECTORS: &[&str] = &[
+    "article a[href]",
+    "div div div div > x",
+    "* * * * * *",
+    "* ~ * ~ * ~ x",
+    "* + * ~ * * > x",
+    ":nth-child(2n+1)",
+    ":nth-last-child(7)",
+    ":nth-last-of-type(3n+2)",
+    ":nth-child(2n+1 of b, p, div, li, br)",
+    ":has(x)",
+    ":has(~ x)",
+    "div:has(div + x)",
+    ":not(:has(:not(:has(x))))",
+    ":is(div, p, b, li) :is(div, p, b, li) :is(a, i) ::text",
+    "[class~=x], [a*='1'], [a$='9'], .x, #x",
+    ":empty, :only-child, :root > *",
+];
+
+/// XPath expressions that ask much of a page: by the standard many grow with the square or the cube of its nodes.
+pub const EXPRESSIONS: &[&str] = &[
+    "//*[preceding-sibling::*[7]]",
+    "//*[count(preceding::*) > 3]",
+    "//*[count(following::*) > 3]",
+    "//*[ancestor::*[.//x]]",
+    "//*//*//*//*",
+    "//*/ancestor::*/descendant::*",
+    "//*[. = //x]",
+    "//*[contains(., 'zz')]",
+    "//text()[string-length(normalize-space(concat(., ..))) > 1000000]",
+    "//*[last()]/following::*[last()]",
+    "count(//*/following-sibling::*)",
+    "//*[not(preceding::x = following::*)]",
+    "sum(//*/preceding-sibling::node()/@*)",
+    "string(//*[position() = last()]/..)",
+    "//*[re:test(., '(a|b)*c')]",
+    "//@* | //text() | //* | //comment()",
 ];
 
 /// A tag with many attributes: sets of them are compared (13.2.4.3, "Noah's Ark clause").

@@ -105,3 +105,18 @@ fn a_known_error_of_html5ever_shows_without_the_switch() {
     let page = "<?x y>";
     assert_ne!(Document::parse_with(page, &options).dump(), theirs(page));
 }
+#[test]
+fn temp_timing() {
+    let corpus = soup::corpus();
+    let mut bytes = 0;
+    let start = std::time::Instant::now();
+    for case in 0..10_000 {
+        bytes += soup::case(case, &corpus).concat().len();
+    }
+    eprintln!("generation of 10k: {:?}, {} bytes each", start.elapsed(), bytes / 10_000);
+    let start = std::time::Instant::now();
+    for case in 0..10_000 {
+        let _ = theirs(&soup::case(case, &corpus).concat());
+    }
+    eprintln!("and theirs: {:?}", start.elapsed());
+}
