@@ -315,9 +315,10 @@ fn hostile(bench: &mut Bench) {
         let page = parse(&body);
         let mut worst = [(0.0, ""); 2];
         for (worst, questions) in worst.iter_mut().zip([hostile::SELECTORS, hostile::EXPRESSIONS]) {
+            let is_css = questions == hostile::SELECTORS;
             for question in questions {
                 let found = each_byte(bench, body.len(), || {
-                    let found = if questions == hostile::SELECTORS { page.css(question) } else { page.xpath(question) };
+                    let found = if is_css { page.css(question) } else { page.xpath(question) };
                     black_box(found.len());
                 });
                 if found > worst.0 {

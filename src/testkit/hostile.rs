@@ -2,7 +2,6 @@
 //!
 //! The rules themselves bound nothing: by them many of these grow with the square, in time or in nodes.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
 /// A way to make a page that costs much.
@@ -36,11 +35,10 @@ impl Hostile {
             while page.len() < end {
                 let n = times.next().unwrap_or_default();
                 let number = if is_down { most.saturating_sub(n) } else { n };
-                match part.split_once('#') {
-                    Some((before, behind)) => {
-                        let _ = write!(page, "{before}{number}{behind}");
-                    }
-                    None => page.push_str(part),
+                if part.contains('#') {
+                    page.push_str(&part.replace('#', &number.to_string()));
+                } else {
+                    page.push_str(part);
                 }
             }
         }
@@ -102,6 +100,7 @@ pub const ALL: &[Hostile] = &[
     Hostile::of("attribute without end", "<a href=\"", &["<p>"], ""),
     // Names.
     Hostile::of("names of elements", "", &["<z#></z>"], ""),
+    Hostile::of("tags with new attributes", "", &["<p a# b# c# d# e# f# g# h#>"], ""),
     Hostile::of("long names that differ in the middle", "", &["<abcdefgh-#-abcdefgh>"], ""),
     // Texts, references and what looks like markup (13.2.5).
     Hostile::of("<", "", &["<"], ""),
