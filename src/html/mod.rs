@@ -3,17 +3,21 @@
 pub(crate) mod arena;
 mod document;
 mod dump;
+mod fragment;
 pub(crate) mod from_scraper;
 mod limits;
 pub(crate) mod names;
 mod options;
 mod parse;
 pub(crate) mod span;
+#[cfg(test)]
+mod tests;
 mod tokenizer;
 mod tree;
 
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
+pub use fragment::FragmentContext;
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 

@@ -54,7 +54,7 @@ impl Document {
 }
 
 /// What the engine's numbers have room for, and whether that is not all.
-fn bounded(source: Bytes) -> (Bytes, bool) {
+pub(super) fn bounded(source: Bytes) -> (Bytes, bool) {
     if source.len() <= MOST_BYTES {
         return (source, false);
     }

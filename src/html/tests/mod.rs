@@ -3,9 +3,11 @@
 
 mod attacks;
 mod differential;
+mod fragment;
 mod fuzz;
 mod mutate;
 mod order;
 mod shrink;
 mod soup;
+mod tokenizer;
 mod words;

@@ -1,0 +1,95 @@
+//! What a byte may be in a tag, as bits, by a table of all 256.
+
+/// A set of the bits below.
+pub(super) type Class = u8;
+
+/// White space as the tokenizer knows it: tab, line feed, form feed, space. A carriage return came in by a reference only, so
+/// it is never seen here.
+pub(super) const WHITE_SPACE: Class = 1;
+/// Ends the name of a tag (13.2.5.8).
+pub(super) const ENDS_TAG_NAME: Class = 1 << 1;
+/// Ends the name of an attribute (13.2.5.33).
+pub(super) const ENDS_ATTRIBUTE_NAME: Class = 1 << 2;
+/// Ends a value without quotes (13.2.5.38).
+pub(super) const ENDS_VALUE: Class = 1 << 3;
+/// Is written otherwise in a name: upper case and U+0000.
+pub(super) const CHANGES_IN_NAME: Class = 1 << 4;
+/// Is written otherwise in a value: `&` and U+0000.
+pub(super) const CHANGES_IN_VALUE: Class = 1 << 5;
+/// ASCII letter.
+pub(super) const LETTER: Class = 1 << 6;
+/// ASCII digit.
+pub(super) const DIGIT: Class = 1 << 7;
+
+static CLASSES: [Class; 256] = classes();
+
+#[allow(clippy::indexing_slicing, reason = "evaluated by the compiler")]
+const fn classes() -> [Class; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0_u8;
+    loop {
+        classes[byte as usize] = match byte {
+            b'\t' | b'\n' | b'\x0c' | b' ' => WHITE_SPACE | ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME | ENDS_VALUE,
+            b'/' => ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME,
+            b'>' => ENDS_TAG_NAME | ENDS_ATTRIBUTE_NAME | ENDS_VALUE,
+            b'=' => ENDS_ATTRIBUTE_NAME,
+            b'&' => CHANGES_IN_VALUE,
+            0 => CHANGES_IN_NAME | CHANGES_IN_VALUE,
+            b'A'..=b'Z' => LETTER | CHANGES_IN_NAME,
+            b'a'..=b'z' => LETTER,
+            b'0'..=b'9' => DIGIT,
+            _ => 0,
+        };
+        if byte == u8::MAX {
+            return classes;
+        }
+        byte += 1;
+    }
+}
+
+#[inline]
+pub(super) fn class(byte: u8) -> Class {
+    // Never out of the table: the check is left out by the compiler.
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+#[inline]
+pub(super) fn is_letter(byte: u8) -> bool {
+    class(byte) & LETTER != 0
+}
+
+#[inline]
+pub(super) fn is_white_space(byte: u8) -> bool {
+    class(byte) & WHITE_SPACE != 0
+}
+
+#[inline]
+pub(super) fn is_alphanumeric(byte: u8) -> bool {
+    class(byte) & (LETTER | DIGIT) != 0
+}
+
+/// How many bytes come before the first one of `ends`, and what they are in all.
+#[inline]
+pub(super) fn scan(bytes: &[u8], ends: Class) -> (usize, Class) {
+    let mut all = 0;
+    for (len, byte) in bytes.iter().enumerate() {
+        let class = class(*byte);
+        if class & ends != 0 {
+            return (len, all);
+        }
+        all |= class;
+    }
+    (bytes.len(), all)
+}
+
+/// What is left behind white space.
+#[inline]
+pub(super) fn skip_white_space(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let [first, behind @ ..] = rest
+        && is_white_space(*first)
+    {
+        rest = behind;
+    }
+    rest
+}
