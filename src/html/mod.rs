@@ -9,8 +9,7 @@ mod limits;
 pub(crate) mod names;
 mod options;
 mod parse;
-pub(crate) mod span;
-#[cfg(test)]
+pub(crate) mod span;#[cfg(test)]
 mod tests;
 mod tokenizer;
 mod tree;
@@ -20,6 +19,3 @@ pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use fragment::FragmentContext;
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
-
-#[cfg(test)]
-mod tests;
