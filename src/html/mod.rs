@@ -9,7 +9,8 @@ mod limits;
 pub(crate) mod names;
 mod options;
 mod parse;
-pub(crate) mod span;#[cfg(test)]
+pub(crate) mod span;
+#[cfg(test)]
 mod tests;
 mod tokenizer;
 mod tree;
