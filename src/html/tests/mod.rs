@@ -7,6 +7,7 @@ mod fragment;
 mod fuzz;
 mod mutate;
 mod order;
+mod selectors;
 mod shrink;
 mod soup;
 mod tokenizer;
