@@ -3,7 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod conformance;
+mod differential;
+mod hostile;
 mod instruction;
+mod limits;
+mod random;
+mod speed;
 
 use bytes::Bytes;
 

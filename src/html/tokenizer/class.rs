@@ -1,5 +1,7 @@
 //! What a byte may be in a tag, as bits, by a table of all 256.
 
+use super::find::count;
+
 /// A set of the bits below.
 pub(super) type Class = u8;
 
@@ -75,10 +77,12 @@ pub(super) fn scan(bytes: &[u8], ends: Class) -> (usize, Class) {
     for (len, byte) in bytes.iter().enumerate() {
         let class = class(*byte);
         if class & ends != 0 {
+            count(len);
             return (len, all);
         }
         all |= class;
     }
+    count(bytes.len());
     (bytes.len(), all)
 }
 
@@ -91,5 +95,6 @@ pub(super) fn skip_white_space(bytes: &[u8]) -> &[u8] {
     {
         rest = behind;
     }
+    count(bytes.len() - rest.len());
     rest
 }

@@ -4,9 +4,8 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
-
 use super::class::{is_white_space, skip_white_space};
+use super::find::find;
 use super::side::Side;
 use super::{DoctypeToken, Sink, Tokenizer};
 use crate::html::document::Doctype;
@@ -28,7 +27,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// DOCTYPE state (13.2.5.53); `behind` is behind `<!DOCTYPE`.
     pub(super) fn read_doctype(&mut self, behind: &'s [u8]) {
         let start = self.place_of(behind);
-        let end = memchr(b'>', behind);
+        let end = find(b'>', behind);
         let text = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
         self.at = (start + text.len() + 1).min(self.source.len());
         let parts = Parts::of(text);
@@ -129,7 +128,7 @@ fn id<'t>(text: &[u8], rest: &'t [u8]) -> Id<'t> {
     match skip_white_space(rest) {
         [quote @ (b'"' | b'\''), inner @ ..] => {
             let start = text.len() - inner.len();
-            match memchr(*quote, inner) {
+            match find(*quote, inner) {
                 Some(len) => Id::Whole(start..start + len, inner.get(len + 1..).unwrap_or_default()),
                 None => Id::Open(start..text.len()),
             }

@@ -5,9 +5,8 @@
 //! the first `>`. One that the page ends in is dropped. U+0000 stays in the data. The cases of the web-platform tests'
 //! `html/syntax/parsing/resources/processing-instructions.dat` are followed.
 
-use memchr::memchr;
-
 use super::class::{is_alphanumeric, is_letter, skip_white_space};
+use super::find::{count, find};
 use super::{Sink, Tokenizer};
 use crate::html::span::Span;
 
@@ -26,7 +25,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         };
         // After processing instruction target state, data state and questionable state (13.2.5.74 to 76).
         let rest = skip_white_space(rest);
-        let Some(len) = memchr(b'>', rest) else { return self.go_to_end() };
+        let Some(len) = find(b'>', rest) else { return self.go_to_end() };
         let start = self.place_of(rest);
         self.at = start + len + 1;
         let data = rest.get(..len).unwrap_or_default();
@@ -55,6 +54,7 @@ fn target(text: &[u8]) -> Target<'_> {
     }
     let is_part = |byte: u8| is_alphanumeric(byte) || matches!(byte, b'-' | b'_');
     let len = text.iter().take_while(|byte| is_part(**byte)).count();
+    count(len);
     let Some((target, rest)) = text.split_at_checked(len) else { return Target::Unfinished };
     let is_reserved = target.eq_ignore_ascii_case(b"xml") || target.eq_ignore_ascii_case(b"xml-stylesheet");
     match rest.first() {

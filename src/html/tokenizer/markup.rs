@@ -1,7 +1,6 @@
 //! What begins with `<!`: comments and CDATA sections, and what is only read as a comment (WHATWG HTML 13.2.5.41 to 52, 69 to 71).
 
-use memchr::{memchr, memchr_iter, memmem};
-
+use super::find::{find, find_text, find_where};
 use super::side::Side;
 use super::{Sink, Tokenizer};
 use crate::html::span::Span;
@@ -27,7 +26,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Bogus comment state (13.2.5.41): all of `text` up to the next `>`.
     pub(super) fn bogus_comment(&mut self, text: &'s [u8]) {
-        let len = memchr(b'>', text).unwrap_or(text.len());
+        let len = find(b'>', text).unwrap_or(text.len());
         self.comment(text, len, len + 1);
     }
 
@@ -39,11 +38,13 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
             _ => {}
         }
         // The comment ends with the first `>` behind `--` or `--!`.
-        for end in memchr_iter(b'>', text) {
-            let before = text.get(..end).unwrap_or_default();
-            if let Some(comment) = before.strip_suffix(b"--").or_else(|| before.strip_suffix(b"--!")) {
-                return self.comment(text, comment.len(), end + 1);
-            }
+        let comment_before = |end: usize| {
+            let before = text.get(..end)?;
+            before.strip_suffix(b"--").or_else(|| before.strip_suffix(b"--!"))
+        };
+        if let Some(end) = find_where(b'>', text, |end| comment_before(*end).is_some()) {
+            let comment = comment_before(end).unwrap_or_default();
+            return self.comment(text, comment.len(), end + 1);
         }
         // At the end of the page a part of that end belongs to it, too.
         let endings: [&[u8]; 3] = [b"--!", b"--", b"-"];
@@ -61,19 +62,18 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// CDATA section state and following (13.2.5.69 to 71).
     fn cdata_section(&mut self, text: &'s [u8]) {
-        let len = memmem::find(text, b"]]>").unwrap_or(text.len());
+        let len = find_text(b"]]>", text).unwrap_or(text.len());
         let end = self.place_of(text) + len;
         let mut rest = text.get(..len).unwrap_or_default();
         while !rest.is_empty() && !self.is_full && !self.sink.is_over() {
-            let len = memchr(0, rest).unwrap_or(rest.len());
+            let len = find(0, rest).unwrap_or(rest.len());
             let start = end - rest.len();
             if len > 0 {
                 self.sink.text(Span::of_source(start, start + len));
-            }
-            if len < rest.len() {
+            } else {
                 self.sink.null();
             }
-            rest = rest.get(len + 1..).unwrap_or_default();
+            rest = rest.get(len.max(1)..).unwrap_or_default();
         }
         self.at = (end + 3).min(self.source.len());
     }
@@ -81,7 +81,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// The span of a part of the source, or of a copy with U+FFFD for U+0000.
     pub(super) fn without_nulls(&mut self, start: usize, end: usize) -> Span {
         let text = self.source.get(start..end).unwrap_or_default();
-        if memchr(0, text).is_none() {
+        if find(0, text).is_none() {
             return Span::of_source(start, end);
         }
         let mut side = Side::new(&mut self.sink.arena().side);

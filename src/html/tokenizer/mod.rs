@@ -7,6 +7,10 @@
 
 mod class;
 mod doctype;
+#[cfg(not(test))]
+mod find;
+#[cfg(test)]
+pub(super) mod find;
 mod instruction;
 mod markup;
 mod raw;
@@ -15,9 +19,8 @@ mod reference_table;
 mod side;
 mod tag;
 
-use memchr::memchr3;
-
 use self::class::is_letter;
+use self::find::find_of_3;
 use self::reference::{Place, reference};
 use self::side::Side;
 use super::arena::{Arena, AttrList};
@@ -204,14 +207,11 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
             match next_in_text(rest, &mut len) {
                 Some(b'<') if !opens_markup(rest, len) => len += 1,
                 Some(b'&') => return self.text_with_references(rest, len),
-                stop => {
-                    self.source_text(rest, len);
-                    if stop == Some(0) {
-                        self.at += 1;
-                        self.sink.null();
-                    }
-                    return;
+                Some(0) if len == 0 => {
+                    self.at += 1;
+                    return self.sink.null();
                 }
+                _ => return self.source_text(rest, len),
             }
         }
     }
@@ -281,7 +281,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 #[inline]
 fn next_in_text(text: &[u8], len: &mut usize) -> Option<u8> {
     let behind = text.get(*len..).unwrap_or_default();
-    let found = memchr3(b'<', b'&', 0, behind);
+    let found = find_of_3(b'<', b'&', 0, behind);
     *len += found.unwrap_or(behind.len());
     behind.get(found?).copied()
 }

@@ -4,9 +4,8 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr_iter, memchr2};
-
 use super::class::{ENDS_TAG_NAME, class};
+use super::find::{find, find_of_2, find_where};
 use super::reference::{Place, decode};
 use super::side::Side;
 use super::{Content, Sink, Tokenizer};
@@ -25,8 +24,8 @@ impl<S: Sink> Tokenizer<'_, S> {
         };
         let text = rest.get(..len).unwrap_or_default();
         let is_plain = match content {
-            Content::Rcdata => memchr2(b'&', 0, text).is_none(),
-            _ => memchr(0, text).is_none(),
+            Content::Rcdata => find_of_2(b'&', 0, text).is_none(),
+            _ => find(0, text).is_none(),
         };
         if is_plain {
             self.source_text(rest, len);
@@ -68,8 +67,8 @@ fn is_name(text: &[u8], name: &[u8]) -> bool {
 }
 
 fn end_of_raw(text: &[u8], name: &[u8]) -> usize {
-    let mut places = memchr_iter(b'<', text);
-    places.find(|place| text.get(*place..).is_some_and(|text| is_end_tag(text, name))).unwrap_or(text.len())
+    let ends_here = |place: &usize| text.get(*place..).is_some_and(|text| is_end_tag(text, name));
+    find_where(b'<', text, ends_here).unwrap_or(text.len())
 }
 
 /// Which of the script data states a place is in.
@@ -88,8 +87,8 @@ fn end_of_script(text: &[u8], name: &[u8]) -> usize {
     let mut rest = text;
     loop {
         let found = match state {
-            Script::Plain => memchr(b'<', rest),
-            Script::Escaped | Script::DoubleEscaped => memchr2(b'<', b'-', rest),
+            Script::Plain => find(b'<', rest),
+            Script::Escaped | Script::DoubleEscaped => find_of_2(b'<', b'-', rest),
         };
         let Some(here) = found.and_then(|found| rest.get(found..)) else { return text.len() };
         let read = match state {

@@ -1,8 +1,7 @@
 //! Character references (WHATWG HTML 13.2.5.77 to 84), in text and in attribute values.
 
-use memchr::memchr2;
-
 use super::class::{is_alphanumeric, is_letter};
+use super::find::{count, find_of_2};
 use super::reference_table::longest;
 use super::side::Side;
 
@@ -28,7 +27,7 @@ const C1: [char; 32] = [
 /// Writes a text with its references decoded and with U+FFFD for U+0000.
 pub(super) fn decode(text: &[u8], place: Place, side: &mut Side<'_>) {
     let mut rest = text;
-    while let Some((before, [special, behind @ ..])) = memchr2(b'&', 0, rest).and_then(|at| rest.split_at_checked(at)) {
+    while let Some((before, [special, behind @ ..])) = find_of_2(b'&', 0, rest).and_then(|at| rest.split_at_checked(at)) {
         side.put(before);
         rest = behind;
         if *special == 0 {
@@ -91,6 +90,7 @@ fn numeric(text: &[u8], side: &mut Side<'_>) -> Option<usize> {
         number = number.saturating_mul(radix).saturating_add(digit);
         len += 1;
     }
+    count(len);
     if len == 0 {
         return None;
     }

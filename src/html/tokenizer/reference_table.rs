@@ -5,6 +5,8 @@
 
 use std::sync::OnceLock;
 
+use super::find::count;
+
 const FILE: &str = include_str!("references.txt");
 /// How many there are; those with and without a semicolon count twice.
 const COUNT: usize = 2_231;
@@ -57,6 +59,7 @@ pub(super) fn longest(text: &[u8]) -> Option<&'static Named> {
     let mut names = table.names.get(start..end)?;
     let mut longest = None;
     for (place, byte) in text.iter().enumerate().skip(1) {
+        count(1);
         let before = names.partition_point(|named| named.name.get(place) < Some(byte));
         names = names.get(before..)?;
         let same = names.partition_point(|named| named.name.get(place) <= Some(byte));

@@ -2,8 +2,7 @@
 //!
 //! What is written is at most three times what was read (U+0000 becomes U+FFFD), and never more than spans can tell.
 
-use memchr::memchr;
-
+use super::find::find;
 use crate::html::span::{MOST_BYTES, Span};
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
@@ -13,6 +12,7 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 pub(super) struct Side<'a> {
     bytes: &'a mut Vec<u8>,
     start: usize,
+    most: usize,
     is_cut: bool,
 }
 
@@ -27,14 +27,20 @@ pub(super) struct Written {
 impl<'a> Side<'a> {
     #[inline]
     pub(super) fn new(bytes: &'a mut Vec<u8>) -> Self {
+        Self::with_room(bytes, MOST_BYTES)
+    }
+
+    /// A piece in a buffer of at most so many bytes.
+    #[inline]
+    fn with_room(bytes: &'a mut Vec<u8>, most: usize) -> Self {
         let start = bytes.len();
-        Self { bytes, start, is_cut: false }
+        Self { bytes, start, most, is_cut: false }
     }
 
     /// Adds bytes that start and end between characters.
     #[inline]
     pub(super) fn put(&mut self, bytes: &[u8]) {
-        if self.is_cut || self.bytes.len() + bytes.len() > MOST_BYTES {
+        if self.is_cut || self.bytes.len() + bytes.len() > self.most {
             self.is_cut = true;
         } else {
             self.bytes.extend_from_slice(bytes);
@@ -52,7 +58,7 @@ impl<'a> Side<'a> {
     /// Adds a text with U+FFFD for U+0000.
     pub(super) fn put_without_nulls(&mut self, text: &[u8]) {
         let mut rest = text;
-        while let Some((before, [_, behind @ ..])) = memchr(0, rest).and_then(|null| rest.split_at_checked(null)) {
+        while let Some((before, [_, behind @ ..])) = find(0, rest).and_then(|null| rest.split_at_checked(null)) {
             self.put(before);
             self.put_replacement();
             rest = behind;
@@ -72,5 +78,32 @@ impl<'a> Side<'a> {
     #[inline]
     pub(super) fn end(self) -> Written {
         Written { span: Span::of_side(self.start, self.bytes.len()), is_cut: self.is_cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_room_is_left_out_with_all_behind_it() {
+        let mut bytes = b"<>".to_vec();
+        let mut side = Side::with_room(&mut bytes, 7);
+        side.put(b"abc");
+        side.put(b"def");
+        side.put(b"g");
+        let written = side.end();
+        assert!(written.is_cut);
+        assert_eq!((written.span.start(), written.span.end()), (2, 5));
+        assert_eq!(bytes, b"<>abc");
+    }
+
+    #[test]
+    fn names_are_written_in_lower_case() {
+        let mut bytes = Vec::new();
+        let mut side = Side::new(&mut bytes);
+        side.put_name("DiV\0\u{c9}".as_bytes());
+        assert!(!side.end().is_cut);
+        assert_eq!(bytes, "div\u{fffd}\u{c9}".as_bytes());
     }
 }

@@ -1,10 +1,9 @@
 //! Tags (WHATWG HTML 13.2.5.8 and 13.2.5.32 to 40): names, attributes, values. A tag that the page ends in is none.
 
-use memchr::{memchr, memchr3};
-
 use super::class::{
     CHANGES_IN_NAME, CHANGES_IN_VALUE, Class, ENDS_ATTRIBUTE_NAME, ENDS_TAG_NAME, ENDS_VALUE, class, scan, skip_white_space,
 };
+use super::find::{find, find_of_3};
 use super::reference::{Place, decode};
 use super::side::Side;
 use super::{Bound, Content, Sink, Tag, Tokenizer};
@@ -119,14 +118,14 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         match text.split_first()? {
             (quote @ (b'"' | b'\''), inner) => {
                 let start = self.place_of(inner);
-                let found = memchr3(*quote, b'&', 0, inner)?;
+                let found = find_of_3(*quote, b'&', 0, inner)?;
                 let (before, behind) = inner.split_at_checked(found)?;
                 if let [first, rest @ ..] = behind
                     && first == quote
                 {
                     return Some((RawValue { start, text: before, changes: false }, rest));
                 }
-                let len = found + memchr(*quote, behind)?;
+                let len = found + find(*quote, behind)?;
                 let (text, behind) = inner.split_at_checked(len)?;
                 Some((RawValue { start, text, changes: true }, behind.get(1..)?))
             }
