@@ -209,9 +209,13 @@ impl Builder {
     pub(in crate::html) fn push(&mut self, open: Open) {
         let mut open = open;
         if self.options.as_html5ever() {
-            // It lacks `search` in the list "special", and SVG and MathML too; `annotation-xml` ends no scope.
+            // It lacks `search` in the list "special", and SVG and MathML too, and has `isindex`; `annotation-xml` ends no
+            // scope.
             if open.namespace != Namespace::Html || open.name == known::SEARCH {
                 open.category &= !names::SPECIAL;
+            }
+            if open.is_html(known::ISINDEX) {
+                open.category |= names::SPECIAL;
             }
             if open.namespace == Namespace::MathMl && open.name == known::ANNOTATION_XML {
                 open.category = 0;
