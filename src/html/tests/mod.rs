@@ -6,6 +6,7 @@ mod differential;
 mod fragment;
 mod fuzz;
 mod mutate;
+mod oracle;
 mod order;
 mod selectors;
 mod shrink;
