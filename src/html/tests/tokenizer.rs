@@ -8,7 +8,6 @@ mod hostile;
 mod instruction;
 mod limits;
 mod random;
-mod speed;
 
 use bytes::Bytes;
 

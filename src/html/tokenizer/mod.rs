@@ -7,9 +7,6 @@
 
 mod class;
 mod doctype;
-#[cfg(not(test))]
-mod find;
-#[cfg(test)]
 pub(super) mod find;
 mod instruction;
 mod markup;

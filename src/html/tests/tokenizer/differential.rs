@@ -99,7 +99,7 @@ fn their_tokens(text: &str, content: Content, last_start: Option<&str>, cdata: b
 
 /// Cases: a few in every run, more by the environment.
 fn cases() -> u32 {
-    std::env::var("DRAGLINE_HTML_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(3_000)
+    std::env::var("DRAGLINE_HTML_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(20_000)
 }
 
 proptest! {
