@@ -12,4 +12,5 @@ mod selectors;
 mod shrink;
 mod soup;
 mod tokenizer;
+mod tree;
 mod words;

@@ -36,9 +36,12 @@ impl Builder {
         if !self.has_node_in_scope(entry.node) {
             return false;
         }
-        // Where elements are beside each other for their depth, adopting would nest them ever deeper.
-        let is_too_deep = self.stack.len() > self.budget.depth;
-        let block = if is_too_deep { None } else { self.furthest_block(at) };
+        let mut block = self.furthest_block(at);
+        if block.is_some() && self.stack.len() > self.budget.depth {
+            // Elements are beside each other there; adopting would nest them ever deeper.
+            self.exceeded.depth = true;
+            block = None;
+        }
         let (Some((block_at, block)), Some(ancestor)) = (block, at.checked_sub(1).and_then(|above| self.stack.get(above))) else {
             self.truncate(at);
             self.formatting.remove(entry_at);
@@ -61,7 +64,8 @@ impl Builder {
 
     /// The topmost special element above the formatting element's place in the stack.
     fn furthest_block(&mut self, at: usize) -> Option<(usize, Open)> {
-        let found = self.stack.iter().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL)).map(|(at, open)| (at, *open));
+        let found =
+            self.stack.iter().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL)).map(|(at, open)| (at, *open));
         self.step((found.map_or(self.stack.len(), |(found, _)| found) - at) as u64);
         found
     }

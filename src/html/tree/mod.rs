@@ -20,13 +20,14 @@ mod text;
 use super::arena::{Arena, AttrList, Namespace, NodeId};
 use super::document::Doctype;
 use super::document::QuirksMode;
-use super::limits::Exceeded;
+use super::limits::{Exceeded, Limits};
 use super::names::NameId;
 use super::options::ParseOptions;
 use super::span::Span;
-use super::tokenizer::{Content, DoctypeToken, Sink, Tag};
+use super::tokenizer::{Bound, Content, DoctypeToken, Sink, Tag};
 use formatting::Formatting;
 use limits::Budget;
+use selectedcontent::Customizations;
 pub(in crate::html) use stack::{Open, Stack};
 
 /// The insertion mode (13.2.4.1).
@@ -106,6 +107,7 @@ pub(crate) struct Builder {
     /// Elements made again from an entry of the list of active formatting elements, or copied.
     pub(in crate::html) repeats: u64,
     budget: Budget,
+    customizations: Customizations,
 }
 
 impl Builder {
@@ -133,6 +135,7 @@ impl Builder {
             content: Content::Data,
             repeats: 0,
             budget,
+            customizations: Customizations::default(),
         }
     }
 
@@ -230,6 +233,21 @@ impl Sink for Builder {
     #[inline]
     fn is_over(&self) -> bool {
         self.is_over_budget()
+    }
+
+    fn limits(&self) -> Limits {
+        self.options.limits
+    }
+
+    fn makes_processing_instructions(&self) -> bool {
+        !self.options.as_html5ever()
+    }
+
+    fn meet(&mut self, bound: Bound) {
+        match bound {
+            Bound::Attributes => self.exceeded.attributes = true,
+            Bound::Length => self.exceeded.length = true,
+        }
     }
 }
 

@@ -162,7 +162,9 @@ impl Builder {
                 let parent = self.arena.parent(open.node);
                 found = match parent.some() {
                     Some(parent) => Place { parent, before: open.node },
-                    None => Place::end_of(index.checked_sub(1).and_then(|above| self.stack.get(above)).map_or(parent, |o| o.node)),
+                    None => {
+                        Place::end_of(index.checked_sub(1).and_then(|above| self.stack.get(above)).map_or(parent, |o| o.node))
+                    }
                 };
                 break;
             }

@@ -16,7 +16,15 @@ impl Builder {
     #[inline(never)]
     pub(super) fn without_newline(&mut self, text: Span) -> Span {
         self.ignore_newline = false;
+        if self.options.as_html5ever() && self.follows_empty_end_tag(text) {
+            return text;
+        }
         if self.arena.bytes(text).first() == Some(&b'\n') { text.after(1) } else { text }
+    }
+
+    /// Whether `</>` is before a text of the source; for html5ever that is a token that the line feed is not next to.
+    fn follows_empty_end_tag(&self, text: Span) -> bool {
+        !text.is_side() && self.arena.source().get(..text.start()).is_some_and(|before| before.ends_with(b"</>"))
     }
 
     /// Characters in "in body" (13.2.6.4.7).

@@ -9,9 +9,9 @@ impl Builder {
     /// An end tag in "in body".
     pub(in crate::html) fn end_in_body(&mut self, name: NameId) -> Flow {
         match name {
-            ADDRESS | ARTICLE | ASIDE | BLOCKQUOTE | BUTTON | CENTER | DETAILS | DIALOG | DIR | DIV | DL | FIELDSET | FIGCAPTION
-            | FIGURE | FOOTER | HEADER | HGROUP | LISTING | MAIN | MENU | NAV | OL | PRE | SEARCH | SECTION | SELECT | SUMMARY
-            | UL => self.end_block(name),
+            ADDRESS | ARTICLE | ASIDE | BLOCKQUOTE | BUTTON | CENTER | DETAILS | DIALOG | DIR | DIV | DL | FIELDSET
+            | FIGCAPTION | FIGURE | FOOTER | HEADER | HGROUP | LISTING | MAIN | MENU | NAV | OL | PRE | SEARCH | SECTION
+            | SELECT | SUMMARY | UL => self.end_block(name),
             A | B | BIG | CODE | EM | FONT | I | NOBR | S | SMALL | STRIKE | STRONG | TT | U => self.end_formatting(name),
             P => {
                 if !self.has_in_button_scope(P) {

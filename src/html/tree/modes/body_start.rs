@@ -10,8 +10,8 @@ impl Builder {
     /// A start tag in "in body".
     pub(in crate::html) fn start_in_body(&mut self, tag: Tag) -> Flow {
         match tag.name {
-            ADDRESS | ARTICLE | ASIDE | BLOCKQUOTE | CENTER | DETAILS | DIALOG | DIR | DIV | DL | FIELDSET | FIGCAPTION | FIGURE
-            | FOOTER | HEADER | HGROUP | MAIN | MENU | NAV | OL | P | SEARCH | SECTION | SUMMARY | UL => {
+            ADDRESS | ARTICLE | ASIDE | BLOCKQUOTE | CENTER | DETAILS | DIALOG | DIR | DIV | DL | FIELDSET | FIGCAPTION
+            | FIGURE | FOOTER | HEADER | HGROUP | MAIN | MENU | NAV | OL | P | SEARCH | SECTION | SUMMARY | UL => {
                 self.close_p();
                 self.insert_html_element(tag);
             }
@@ -90,6 +90,11 @@ impl Builder {
                     self.generate_implied_end_tags(Some(RTC));
                 }
                 self.insert_html_element(tag);
+            }
+            SELECTEDCONTENT => {
+                self.reconstruct_formatting();
+                let content = self.insert_html_element(tag);
+                self.selectedcontent_inserted(content);
             }
             HTML => self.add_attrs_to_root(tag.attrs),
             BODY => self.start_second_body(tag),
@@ -185,7 +190,9 @@ impl Builder {
             if let Some(index) = self.formatting_position(open) {
                 self.formatting.remove(index);
             }
-            self.remove_node(open);
+            if self.count(A) > 0 {
+                self.remove_node(open);
+            }
         }
         self.reconstruct_formatting();
         self.insert_formatting_element(tag);
