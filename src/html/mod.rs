@@ -1,10 +1,12 @@
 //! HTML: a parser that builds the tree of the browsers, with bounds, and CSS and XPath on it.
 
 pub(crate) mod arena;
+pub(crate) mod css;
 mod document;
 mod dump;
 mod fragment;
 pub(crate) mod from_scraper;
+pub(crate) mod hit;
 mod limits;
 pub(crate) mod names;
 mod options;
@@ -20,3 +22,6 @@ pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use fragment::FragmentContext;
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
+
+#[cfg(test)]
+mod tests;

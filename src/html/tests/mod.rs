@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod attacks;
+mod css;
 mod differential;
 mod fragment;
 mod fuzz;

@@ -1,0 +1,309 @@
+//! Runs a selector: one pass over the nodes in document order, below each root, until its steps are used up.
+
+use std::ops::ControlFlow;
+
+use selectors::Element as _;
+use selectors::context::QuirksMode as Quirks;
+use selectors::matching::{
+    MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
+};
+
+use super::element::Search;
+use super::lineage::Lineage;
+use super::types::Css;
+use super::{Arm, ArmTake, Compiled, Reach};
+use crate::html::arena::NodeId;
+use crate::html::document::{Document, QuirksMode};
+use crate::html::hit::{self, Hit};
+
+/// Steps every selection may take.
+const STEPS: u64 = 1_000_000;
+/// Steps for each node that is searched; ordinary selectors need about one.
+const STEPS_PER_NODE: u64 = 64;
+/// Steps for each byte of the page, by the share of its nodes that is searched.
+const STEPS_PER_BYTE: u64 = 24;
+
+/// What a selection found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// In document order, without doubles.
+    pub(crate) hits: Vec<Hit>,
+    /// Whether the selection stopped before its end: it had taken all steps it may take. What it found is right.
+    pub(crate) exceeded: bool,
+    /// Steps it took.
+    pub(crate) steps: u64,
+}
+
+impl Compiled {
+    /// All that is found in the roots and below them. Roots are elements or the document in document order, without
+    /// doubles; other nodes contain nothing.
+    pub(crate) fn select(&self, document: &Document, roots: &[NodeId], reach: Reach) -> Found {
+        let mut hits = Vec::new();
+        let (exceeded, steps) = self.each(document, roots, reach, |hit| {
+            hits.push(hit);
+            ControlFlow::Continue(())
+        });
+        if self.uses_scope && roots.len() > 1 {
+            hit::sort(&mut hits, document);
+        }
+        Found { hits, exceeded, steps }
+    }
+
+    /// The first of what [`Compiled::select`] finds; stops there.
+    pub(crate) fn first(&self, document: &Document, roots: &[NodeId], reach: Reach) -> Found {
+        if self.uses_scope && roots.len() > 1 {
+            let mut found = self.select(document, roots, reach);
+            found.hits.truncate(1);
+            return found;
+        }
+        let mut first = None;
+        let (exceeded, steps) = self.each(document, roots, reach, |hit| {
+            first = Some(hit);
+            ControlFlow::Break(())
+        });
+        Found { hits: first.into_iter().collect(), exceeded: exceeded && first.is_none(), steps }
+    }
+
+    /// Gives each hit below each root, until `give` stops it. Gives whether the steps were not enough, and how many
+    /// were taken.
+    fn each(
+        &self,
+        document: &Document,
+        roots: &[NodeId],
+        reach: Reach,
+        mut give: impl FnMut(Hit) -> ControlFlow<()>,
+    ) -> (bool, u64) {
+        let search = Search::new(document, self, self.limit(document, roots));
+        let quirks = if document.quirks == QuirksMode::Quirks { Quirks::Quirks } else { Quirks::NoQuirks };
+        let mut caches = SelectorCaches::default();
+        let context = MatchingContext::new(
+            MatchingMode::Normal,
+            None,
+            &mut caches,
+            quirks,
+            NeedsSelectorFlags::No,
+            MatchingForInvalidation::No,
+        );
+        let mut pass = Pass {
+            search: &search,
+            arms: &self.arms,
+            context,
+            quirks,
+            lineage: None,
+            bound: NodeId::DOCUMENT,
+            ends: vec![0; self.arms.len()],
+            attrs: Vec::new(),
+            open: Vec::new(),
+            candidates: 0,
+        };
+        let mut done_until = 0;
+        for root in roots {
+            let root_is_element = search.arena.is_element(*root);
+            if !root_is_element && *root != NodeId::DOCUMENT {
+                continue;
+            }
+            let (start, end) = (document.place(*root), end_of(document, *root));
+            if !self.uses_scope && start < done_until {
+                continue;
+            }
+            if self.uses_scope {
+                pass.forget();
+            }
+            done_until = end;
+            search.within.set((reach == Reach::Subtree).then_some((start, end)));
+            pass.context.scope_element = root_is_element.then(|| search.element(*root).opaque());
+            if reach == Reach::Subtree {
+                pass.bound = *root;
+                if let Some(lineage) = &mut pass.lineage {
+                    lineage.start(&search, *root);
+                }
+            }
+            if pass.run(*root, end, &mut give).is_break() {
+                break;
+            }
+        }
+        (search.is_over(), search.steps())
+    }
+
+    /// The steps a selection in these roots may take.
+    fn limit(&self, document: &Document, roots: &[NodeId]) -> u64 {
+        let arena = document.arena();
+        let all = arena.len() as u64;
+        let nodes = match roots {
+            [root] if arena.is_in_order() => u64::from(end_of(document, *root)).min(all).saturating_sub(root.index() as u64),
+            _ => all,
+        };
+        let bytes = (arena.source().len() + arena.side.len()) as u64;
+        STEPS + nodes * STEPS_PER_NODE + bytes * STEPS_PER_BYTE * nodes / all.max(1)
+    }
+}
+
+/// The place of what follows a node and all below it.
+fn end_of(document: &Document, id: NodeId) -> u32 {
+    let next = document.arena().following_outside(id, NodeId::DOCUMENT);
+    if next.is_some() { document.place(next) } else { u32::MAX }
+}
+
+/// A pass over the nodes below one root after another.
+struct Pass<'a, 's> {
+    search: &'s Search<'a>,
+    arms: &'s [Arm],
+    context: MatchingContext<'s, Css>,
+    quirks: Quirks,
+    /// Made when searching upwards and backwards turns out to cost much.
+    lineage: Option<Lineage>,
+    /// The node below which is searched; the document if what is outside counts.
+    bound: NodeId,
+    /// By arm: up to which place everything counts as matched.
+    ends: Vec<u32>,
+    /// Places of the attributes found on one element.
+    attrs: Vec<u32>,
+    /// The elements whose texts are hits, from the outside in; those that are closed go when the next text comes.
+    open: Vec<NodeId>,
+    candidates: u64,
+}
+
+impl Pass<'_, '_> {
+    /// Another scope: what was found out does not hold any more.
+    fn forget(&mut self) {
+        *self.context.selector_caches = SelectorCaches::default();
+        self.search.has.borrow_mut().clear();
+        self.lineage = None;
+        self.ends.fill(0);
+        self.open.clear();
+    }
+
+    fn run(&mut self, root: NodeId, end: u32, give: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let arena = self.search.arena;
+        let takes_text = self.arms.iter().any(|arm| matches!(arm.take, ArmTake::Text));
+        if !arena.is_in_order() {
+            let mut id = root;
+            while id.is_some() {
+                self.visit(id, takes_text, give)?;
+                id = arena.following(id, root);
+            }
+            return ControlFlow::Continue(());
+        }
+        let ids = root.index()..arena.len().min(end as usize);
+        // A name that all matches have is looked for right here.
+        if let [arm] = self.arms
+            && !takes_text
+            && !arm.is_deep
+            && let Some(name) = arm.compound.only_name(self.search)
+        {
+            for id in ids.map(NodeId::at) {
+                if arena.name(id) == name {
+                    self.visit(id, false, give)?;
+                }
+            }
+            return ControlFlow::Continue(());
+        }
+        for id in ids.map(NodeId::at) {
+            self.visit(id, takes_text, give)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn visit(&mut self, id: NodeId, takes_text: bool, give: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let search = self.search;
+        if search.arena.is_element(id) {
+            return self.visit_element(id, give);
+        }
+        if takes_text && search.arena.is_text(id) {
+            let parent = search.arena.parent(id);
+            let place = search.document.place(parent);
+            while let Some(open) = self.open.last()
+                && search.document.place(*open) > place
+            {
+                self.open.pop();
+            }
+            if self.open.last() == Some(&parent) {
+                return give(Hit::Node(id));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn visit_element(&mut self, id: NodeId, give: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let (mut is_hit, mut has_text) = (false, false);
+        let arms = self.arms;
+        for (index, arm) in arms.iter().enumerate() {
+            match &arm.take {
+                ArmTake::Element if !is_hit => is_hit = self.matches(index, arm, id),
+                ArmTake::Text if !has_text => has_text = self.matches(index, arm, id),
+                ArmTake::Attr(name) if self.matches(index, arm, id) => {
+                    let name = self.search.name(name);
+                    if let Some(place) = self.search.arena.attrs(id).position(|attr| attr.name() == name) {
+                        self.attrs.push(u32::try_from(place).unwrap_or(u32::MAX));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.search.is_over() {
+            return ControlFlow::Break(());
+        }
+        if has_text {
+            self.open.push(id);
+        }
+        if is_hit {
+            give(Hit::Node(id))?;
+        }
+        if !self.attrs.is_empty() {
+            self.attrs.sort_unstable();
+            self.attrs.dedup();
+            for place in self.attrs.drain(..) {
+                give(Hit::Attr { owner: id, place })?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn matches(&mut self, index: usize, arm: &Arm, id: NodeId) -> bool {
+        if !arm.is_deep {
+            return self.matches_itself(index, arm, id);
+        }
+        let document = self.search.document;
+        if self.ends.get(index).is_some_and(|end| document.place(id) < *end) {
+            return true;
+        }
+        let is_match = self.matches_itself(index, arm, id);
+        if is_match && let Some(end) = self.ends.get_mut(index) {
+            *end = end_of(document, id);
+        }
+        is_match
+    }
+
+    #[inline]
+    fn matches_itself(&mut self, index: usize, arm: &Arm, id: NodeId) -> bool {
+        let case = self.quirks.classes_and_ids_case_sensitivity();
+        if !arm.compound.may_match(self.search, id, case) {
+            return false;
+        }
+        arm.compound.decides || self.matches_fully(index, arm, id)
+    }
+
+    /// Asks the matcher of the crate.
+    fn matches_fully(&mut self, index: usize, arm: &Arm, id: NodeId) -> bool {
+        let search = self.search;
+        self.candidates += 1;
+        search.step(1);
+        if arm.compound.has_combinators {
+            // Mostly it is not worth it: keeping track costs more than a few steps upwards.
+            if self.lineage.is_none() && search.steps() > search.patience * (self.candidates + 128) {
+                let mut lineage = Lineage::new(self.arms);
+                lineage.start(search, self.bound);
+                self.lineage = Some(lineage);
+            }
+            if let Some(lineage) = &mut self.lineage
+                && let Some(answer) = lineage.matches(index, self.arms, id, search, &mut self.context)
+            {
+                return answer;
+            }
+        }
+        matches_selector(&arm.selector, 0, None, &search.element(id), &mut self.context)
+    }
+}
