@@ -16,6 +16,7 @@ pub(crate) mod span;
 mod tests;
 mod tokenizer;
 mod tree;
+pub(crate) mod xpath;
 
 pub use arena::Namespace;
 pub use document::{Document, NodeKind, NodeRef, QuirksMode};
@@ -24,4 +25,4 @@ pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 
 #[cfg(test)]
-mod tests;
+pub use xpath::XPathError;

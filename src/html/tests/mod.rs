@@ -15,3 +15,4 @@ mod soup;
 mod tokenizer;
 mod tree;
 mod words;
+mod xpath;
