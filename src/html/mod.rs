@@ -23,6 +23,4 @@ pub use document::{Document, NodeKind, NodeRef, QuirksMode};
 pub use fragment::FragmentContext;
 pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
-
-#[cfg(test)]
 pub use xpath::XPathError;
