@@ -80,8 +80,8 @@ impl Default for FragmentContext {
 
 impl Document {
     /// Parses a fragment: the nodes that a browser would put into an element when given this as its `innerHTML`. They are the
-    /// children of the `html` element that is the only child of the page; there is no `head` or `body` but for an `html` as context.
-    /// Copies the text.
+    /// children of the `html` element that is the only child of the page; there is no `head` or `body` but for an `html` as
+    /// context. Copies the text.
     ///
     /// ```
     /// use dragline::html::{Document, FragmentContext, ParseOptions};
