@@ -1,23 +1,46 @@
-//! The rightmost compound of a selector, as tests that need no matcher: most elements fail them, and for many selectors
-//! they decide alone.
+//! The compounds of a selector as tests that need no matcher: most elements fail those of the rightmost one, and for many
+//! selectors they decide alone.
 
 use selectors::attr::CaseSensitivity;
-use selectors::parser::{Component, LocalName, Selector};
+use selectors::parser::{Combinator, Component, LocalName, Selector};
 
 use super::element::Search;
+use super::pseudo::Pseudo;
 use super::types::{Css, Name, Text};
 use crate::html::arena::{Namespace, NodeId};
 use crate::html::names::NameId;
 
-/// What an element must have for the whole selector to match.
+/// All compounds of a selector.
+#[derive(Debug)]
+pub(super) struct Compounds {
+    /// From right to left.
+    all: Box<[Compound]>,
+    /// Whether the tests decide without the matcher.
+    pub(super) way: Way,
+}
+
+/// How a selector is decided for an element that passes the tests of the rightmost compound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It matches: there is nothing else to ask.
+    Done,
+    /// By the tests of what its ancestors have to be.
+    Climb,
+    /// By the matcher.
+    Matcher,
+}
+
+/// What an element must have.
 #[derive(Debug)]
 pub(super) struct Compound {
     name: Option<LocalName<Css>>,
+    /// Whether the name has upper-case letters: it is another one in HTML.
+    is_mixed: bool,
     tests: Vec<Test>,
-    /// Whether there is nothing else to ask.
+    /// Whether the tests are all there is.
     pub(super) decides: bool,
-    /// Whether other elements count too.
-    pub(super) has_combinators: bool,
+    /// What stands before it.
+    combinator: Option<Combinator>,
 }
 
 #[derive(Debug)]
@@ -28,51 +51,123 @@ enum Test {
     Has(Name, Name),
     /// An attribute that is the same everywhere, with a value the matcher asks for.
     Valued(Name),
+    /// [`Pseudo::Within`].
+    Within,
+}
+
+impl Compounds {
+    pub(super) fn of(selector: &Selector<Css>) -> Self {
+        let mut all = vec![Compound::default()];
+        for component in selector.iter_raw_match_order() {
+            let Some(compound) = all.last_mut() else { break };
+            if let Component::Combinator(combinator) = component {
+                compound.combinator = Some(*combinator);
+                all.push(Compound::default());
+            } else {
+                compound.add(component);
+            }
+        }
+        let decide = all.iter().all(|compound| compound.decides);
+        let upwards = all.iter().all(|compound| compound.combinator.is_none_or(|combinator| combinator.is_ancestor()));
+        let way = match all.len() {
+            1 if decide => Way::Done,
+            2..=64 if decide && upwards => Way::Climb,
+            _ => Way::Matcher,
+        };
+        Self { all: all.into(), way }
+    }
+
+    /// The rightmost one.
+    #[inline]
+    pub(super) fn last(&self) -> Option<&Compound> {
+        self.all.first()
+    }
+
+    /// From left to right.
+    pub(super) fn from_left(&self) -> impl Iterator<Item = &Compound> {
+        self.all.iter().rev()
+    }
+
+    pub(super) fn has_combinators(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Whether what is left of the rightmost compound is there, for [`Way::Climb`]. Looks at each ancestor once: the
+    /// compounds it may be are bits.
+    pub(super) fn climb(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+        // What the very next ancestor may be, and what any further one may be.
+        let (mut child, mut descendant) = (0_u64, 0_u64);
+        let add = |index: usize, child: &mut u64, descendant: &mut u64| {
+            let combinator = self.all.get(index).and_then(|compound| compound.combinator);
+            let set = if combinator == Some(Combinator::Child) { child } else { descendant };
+            *set |= 1 << (index + 1);
+        };
+        add(0, &mut child, &mut descendant);
+        let mut ancestor = search.arena.parent(id);
+        while search.arena.is_element(ancestor) {
+            search.step(1);
+            let mut wanted = child | descendant;
+            child = 0;
+            while wanted != 0 {
+                let index = wanted.trailing_zeros() as usize;
+                wanted &= wanted - 1;
+                let Some(compound) = self.all.get(index) else { return false };
+                if compound.may_match(search, ancestor, case) {
+                    if index + 1 == self.all.len() {
+                        return true;
+                    }
+                    add(index, &mut child, &mut descendant);
+                }
+            }
+            if child | descendant == 0 {
+                return false;
+            }
+            ancestor = search.arena.parent(ancestor);
+        }
+        false
+    }
+}
+
+impl Default for Compound {
+    fn default() -> Self {
+        Self { name: None, is_mixed: false, tests: Vec::new(), decides: true, combinator: None }
+    }
 }
 
 impl Compound {
-    pub(super) fn of(selector: &Selector<Css>) -> Self {
-        let mut compound = Self { name: None, tests: Vec::new(), decides: true, has_combinators: false };
-        for component in selector.iter_raw_match_order() {
-            match component {
-                Component::Combinator(_) => {
-                    compound.decides = false;
-                    compound.has_combinators = true;
-                    break;
-                }
-                Component::LocalName(name) => compound.name = Some(name.clone()),
-                Component::Class(class) => compound.tests.push(Test::Class(class.clone())),
-                Component::ID(id) => compound.tests.push(Test::Id(id.clone())),
-                Component::AttributeInNoNamespaceExists { local_name, local_name_lower } if !local_name.text().contains(':') => {
-                    compound.tests.push(Test::Has(local_name.clone(), local_name_lower.clone()));
-                }
-                Component::AttributeInNoNamespace { local_name, .. } => {
-                    compound.tests.push(Test::Valued(local_name.clone()));
-                    compound.decides = false;
-                }
-                Component::ExplicitUniversalType | Component::ExplicitAnyNamespace => {}
-                _ => compound.decides = false,
+    fn add(&mut self, component: &Component<Css>) {
+        match component {
+            Component::LocalName(name) => {
+                self.is_mixed = name.name != name.lower_name;
+                self.name = Some(name.clone());
             }
+            Component::Class(class) => self.tests.push(Test::Class(class.clone())),
+            Component::ID(id) => self.tests.push(Test::Id(id.clone())),
+            Component::AttributeInNoNamespaceExists { local_name, local_name_lower } if !local_name.text().contains(':') => {
+                self.tests.push(Test::Has(local_name.clone(), local_name_lower.clone()));
+            }
+            Component::AttributeInNoNamespace { local_name, .. } => {
+                self.tests.push(Test::Valued(local_name.clone()));
+                self.decides = false;
+            }
+            Component::NonTSPseudoClass(Pseudo::Within) => self.tests.push(Test::Within),
+            Component::ExplicitUniversalType | Component::ExplicitAnyNamespace => {}
+            _ => self.decides = false,
         }
-        compound
     }
 
     /// The name all matches have, whatever their namespace.
     pub(super) fn only_name(&self, search: &Search<'_>) -> Option<NameId> {
-        self.name.as_ref().filter(|name| name.name == name.lower_name).map(|name| search.name(&name.name))
+        self.name.as_ref().filter(|_| !self.is_mixed).map(|name| search.name(&name.name))
     }
 
     /// Whether an element passes.
     #[inline]
     pub(super) fn may_match(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
         if let Some(name) = &self.name {
-            let own = search.arena.name(id);
-            // Mostly the two are the same, and then the namespace does not matter.
-            if own != search.name(&name.lower_name) || name.name != name.lower_name {
-                let is_html = search.arena.namespace(id) == Namespace::Html;
-                if own != search.name(if is_html { &name.lower_name } else { &name.name }) {
-                    return false;
-                }
+            let is_lower = !self.is_mixed || search.arena.namespace(id) == Namespace::Html;
+            if search.arena.name(id) != search.name(if is_lower { &name.lower_name } else { &name.name }) {
+                return false;
             }
         }
         self.tests.iter().all(|test| match test {
@@ -83,6 +178,7 @@ impl Compound {
                 search.attr(id, search.name(if is_html { lower } else { name })).is_some()
             }
             Test::Valued(name) => search.attr(id, search.name(name)).is_some(),
+            Test::Within => search.is_within(id),
         })
     }
 }

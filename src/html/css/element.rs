@@ -7,10 +7,10 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
 
+use selectors::OpaqueElement;
 use selectors::attr::{AttrSelectorOperation, CaseSensitivity, NamespaceConstraint};
 use selectors::bloom::BloomFilter;
 use selectors::matching::{ElementSelectorFlags, MatchingContext};
-use selectors::{Element as _, OpaqueElement};
 
 use super::Compiled;
 use super::has::HasCache;
@@ -78,6 +78,12 @@ impl<'a> Search<'a> {
         self.steps.get() > self.hard_limit
     }
 
+    /// Whether a node is the one searched or below it, if that counts.
+    #[inline]
+    pub(super) fn is_within(&self, id: NodeId) -> bool {
+        self.within.get().is_none_or(|(start, end)| (start..end).contains(&self.document.place(id)))
+    }
+
     /// The number of a selector's name on this page.
     #[inline]
     pub(super) fn name(&self, name: &Name) -> NameId {
@@ -93,15 +99,24 @@ impl<'a> Search<'a> {
     #[inline]
     pub(super) fn attr(&self, id: NodeId, name: NameId) -> Option<Span> {
         let mut seen = 0;
-        let found = self.arena.attrs(id).inspect(|_| seen += 1).find(|attr| attr.name() == name);
-        self.step(seen / 4);
-        Some(found?.value())
+        for attr in self.arena.attrs(id) {
+            if attr.name() == name {
+                return Some(attr.value());
+            }
+            seen += 1;
+        }
+        if seen >= 4 {
+            self.step(seen / 4);
+        }
+        None
     }
 
     /// The bytes of a value, paid for.
     #[inline]
     pub(super) fn bytes(&self, value: Span) -> &'a [u8] {
-        self.step(value.len() / BYTES_A_STEP);
+        if value.len() >= BYTES_A_STEP {
+            self.step(value.len() / BYTES_A_STEP);
+        }
         self.arena.bytes(value)
     }
 
@@ -130,14 +145,30 @@ impl<'a> Search<'a> {
         if case != CaseSensitivity::CaseSensitive {
             return classes(value).any(|class| case.eq(class, wanted));
         }
-        value == wanted || value.len() > wanted.len() && classes(value).any(|class| class == wanted)
+        if value.len() == wanted.len() {
+            return value == wanted;
+        }
+        // Faster than cutting the value into its names.
+        let Some(first) = wanted.first() else { return false };
+        let starts = value.iter().enumerate().take(value.len() - wanted.len() + 1).filter(|(_, byte)| *byte == first);
+        starts.into_iter().any(|(start, _)| {
+            let is_border = |byte: Option<&u8>| byte.is_none_or(|byte| is_blank(*byte));
+            is_border(start.checked_sub(1).and_then(|before| value.get(before)))
+                && is_border(value.get(start + wanted.len()))
+                && value.get(start..start + wanted.len()) == Some(wanted)
+        })
     }
 }
 
 /// The names in a value of `class`.
 #[inline]
-pub(super) fn classes(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)).filter(|class| !class.is_empty())
+fn classes(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| is_blank(*byte)).filter(|class| !class.is_empty())
+}
+
+#[inline]
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
 }
 
 /// An element of a page in a search.
@@ -345,12 +376,5 @@ impl Element<'_> {
             search.step(value.len() / BYTES_A_STEP * (wanted.0.len() / 4));
         }
         !search.is_far_over() && operation.eval_str(search.arena.text(value))
-    }
-
-    /// Whether an attribute without a namespace is there; `name` for SVG and MathML, `lower` for HTML.
-    #[inline]
-    pub(super) fn has_attr(self, name: &Name, lower: &Name) -> bool {
-        let name = if self.namespace() == Namespace::Html { lower } else { name };
-        self.has_attr_in_no_namespace(name)
     }
 }

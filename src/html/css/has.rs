@@ -94,7 +94,8 @@ impl Relative {
 
     fn matches(&self, element: Element<'_>, context: &mut MatchingContext<'_, Css>) -> bool {
         let Element { search, id } = element;
-        search.step(2);
+        // Keeping answers costs more than moves do.
+        search.step(8);
         if let Some(answer) = search.has.borrow().answer(self.slot, id) {
             return answer;
         }

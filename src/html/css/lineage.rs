@@ -149,7 +149,7 @@ impl Lineage {
                 let states = self.states.get_mut(start..).unwrap_or_default();
                 for ((line, arm), state) in self.lines.iter().zip(arms).zip(states) {
                     if let Some(line) = line {
-                        state.child = line.matched(&arm.selector, *state, child, search, context);
+                        state.child = line.matched(arm, *state, child, search, context);
                         state.children |= state.child;
                     }
                 }
@@ -175,17 +175,11 @@ impl Line {
     }
 
     /// Which beginnings an element matches; `state` is that of its parent, up to the child before it.
-    fn matched(
-        &self,
-        selector: &Selector<Css>,
-        state: State,
-        id: NodeId,
-        search: &Search<'_>,
-        context: &mut MatchingContext<'_, Css>,
-    ) -> u64 {
+    fn matched(&self, arm: &Arm, state: State, id: NodeId, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) -> u64 {
         let element = search.element(id);
         let mut matched = 0;
-        for (index, (offset, combinator)) in self.compounds.iter().enumerate() {
+        let case = context.classes_and_ids_case_sensitivity();
+        for (index, ((offset, combinator), compound)) in self.compounds.iter().zip(arm.compounds.from_left()).enumerate() {
             let before = match combinator {
                 Combinator::Child => state.itself,
                 Combinator::NextSibling => state.child,
@@ -196,8 +190,10 @@ impl Line {
                 continue;
             }
             search.step(1);
-            let result = matches_compound_selector_from(selector, *offset, context, &element);
-            if !matches!(result, CompoundSelectorMatchingResult::NotMatched) {
+            let ask = |context| matches_compound_selector_from(&arm.selector, *offset, context, &element);
+            if compound.may_match(search, id, case)
+                && (compound.decides || !matches!(ask(context), CompoundSelectorMatchingResult::NotMatched))
+            {
                 matched |= 1 << index;
             }
         }

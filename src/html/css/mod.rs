@@ -24,7 +24,7 @@ pub(crate) use cache::compile;
 pub(crate) use error::CssError;
 pub(crate) use select::Found;
 
-use compound::Compound;
+use compound::Compounds;
 use split::Take;
 use types::{Css, Name};
 
@@ -60,7 +60,7 @@ pub(crate) struct Compiled {
 #[derive(Debug)]
 struct Arm {
     selector: Selector<Css>,
-    compound: Compound,
+    compounds: Compounds,
     take: ArmTake,
     /// Whether what is below a match counts as matched.
     is_deep: bool,
@@ -108,6 +108,6 @@ impl Arm {
             Take::Text => ArmTake::Text,
             Take::Attr(name) => ArmTake::Attr(Name::from(&**name)),
         };
-        Ok(Self { compound: Compound::of(&selector), selector, take, is_deep: part.is_deep })
+        Ok(Self { compounds: Compounds::of(&selector), selector, take, is_deep: part.is_deep })
     }
 }

@@ -93,7 +93,7 @@ pub(super) fn matches(element: Element<'_>, pseudo: &Pseudo, context: &mut Match
         }
         Pseudo::Contains(text) => contains(search, id, text),
         Pseudo::Has(has) => has.matches(element, context),
-        Pseudo::Within => search.within.get().is_none_or(|(start, end)| (start..end).contains(&search.document.place(id))),
+        Pseudo::Within => search.is_within(id),
         Pseudo::Never(_) => false,
     }
 }

@@ -3,11 +3,13 @@
 use std::ops::ControlFlow;
 
 use selectors::Element as _;
+use selectors::attr::CaseSensitivity;
 use selectors::context::QuirksMode as Quirks;
 use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
 
+use super::compound::Way;
 use super::element::Search;
 use super::lineage::Lineage;
 use super::types::Css;
@@ -21,7 +23,7 @@ const STEPS: u64 = 1_000_000;
 /// Steps for each node that is searched; ordinary selectors need about one.
 const STEPS_PER_NODE: u64 = 64;
 /// Steps for each byte of the page, by the share of its nodes that is searched.
-const STEPS_PER_BYTE: u64 = 24;
+const STEPS_PER_BYTE: u64 = 8;
 
 /// What a selection found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -88,7 +90,7 @@ impl Compiled {
             search: &search,
             arms: &self.arms,
             context,
-            quirks,
+            case: quirks.classes_and_ids_case_sensitivity(),
             lineage: None,
             bound: NodeId::DOCUMENT,
             ends: vec![0; self.arms.len()],
@@ -149,7 +151,7 @@ struct Pass<'a, 's> {
     search: &'s Search<'a>,
     arms: &'s [Arm],
     context: MatchingContext<'s, Css>,
-    quirks: Quirks,
+    case: CaseSensitivity,
     /// Made when searching upwards and backwards turns out to cost much.
     lineage: Option<Lineage>,
     /// The node below which is searched; the document if what is outside counts.
@@ -185,15 +187,23 @@ impl Pass<'_, '_> {
             return ControlFlow::Continue(());
         }
         let ids = root.index()..arena.len().min(end as usize);
-        // A name that all matches have is looked for right here.
+        // One selector: what most elements lack is looked for right here.
         if let [arm] = self.arms
             && !takes_text
             && !arm.is_deep
-            && let Some(name) = arm.compound.only_name(self.search)
+            && let Some(compound) = arm.compounds.last()
         {
+            if let Some(name) = compound.only_name(self.search) {
+                for id in ids.map(NodeId::at) {
+                    if arena.name(id) == name {
+                        self.visit(id, false, give)?;
+                    }
+                }
+                return ControlFlow::Continue(());
+            }
             for id in ids.map(NodeId::at) {
-                if arena.name(id) == name {
-                    self.visit(id, false, give)?;
+                if arena.is_element(id) && compound.may_match(self.search, id, self.case) {
+                    self.visit_element(id, give)?;
                 }
             }
             return ControlFlow::Continue(());
@@ -279,19 +289,16 @@ impl Pass<'_, '_> {
 
     #[inline]
     fn matches_itself(&mut self, index: usize, arm: &Arm, id: NodeId) -> bool {
-        let case = self.quirks.classes_and_ids_case_sensitivity();
-        if !arm.compound.may_match(self.search, id, case) {
-            return false;
-        }
-        arm.compound.decides || self.matches_fully(index, arm, id)
+        let may_match = arm.compounds.last().is_none_or(|compound| compound.may_match(self.search, id, self.case));
+        may_match && (arm.compounds.way == Way::Done || self.matches_fully(index, arm, id))
     }
 
-    /// Asks the matcher of the crate.
+    /// Looks at other elements too, or asks the matcher.
     fn matches_fully(&mut self, index: usize, arm: &Arm, id: NodeId) -> bool {
         let search = self.search;
         self.candidates += 1;
         search.step(1);
-        if arm.compound.has_combinators {
+        if arm.compounds.has_combinators() {
             // Mostly it is not worth it: keeping track costs more than a few steps upwards.
             if self.lineage.is_none() && search.steps() > search.patience * (self.candidates + 128) {
                 let mut lineage = Lineage::new(self.arms);
@@ -303,6 +310,9 @@ impl Pass<'_, '_> {
             {
                 return answer;
             }
+        }
+        if arm.compounds.way == Way::Climb {
+            return arm.compounds.climb(search, id, self.case);
         }
         matches_selector(&arm.selector, 0, None, &search.element(id), &mut self.context)
     }

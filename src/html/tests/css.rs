@@ -153,7 +153,7 @@ fn an_error_says_where_and_why() {
         (":has(a:has(b))", 6, "not allowed"),
         ("a:before", 1, "pseudo"),
         ("*:::x", 1, "only ::text"),
-        ("a : b", 2, ""),
+        ("a : b", 4, "colon"),
     ] {
         let error = Compiled::parse(selector).unwrap_err();
         assert!(error.reason().contains(reason), "{error}");

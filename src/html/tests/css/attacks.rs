@@ -119,7 +119,7 @@ fn no_page_and_no_selector_costs_more_than_its_steps() {
     ];
     for (kind, page) in &pages {
         let bytes = (page.arena().side.len() + page.arena().source().len()) as u64;
-        let most = 1_000_000 + 64 * page.node_count() as u64 + 24 * bytes;
+        let most = 1_000_000 + 64 * page.node_count() as u64 + 8 * bytes;
         for (selector, ends) in selectors {
             let compiled = Compiled::parse(selector).unwrap();
             for found in [
