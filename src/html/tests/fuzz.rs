@@ -8,9 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::order;
 use super::soup::{self, Rng};
+use super::{order, selectors};
+use crate::html::arena::NodeId;
+use crate::html::css::{Compiled, Reach};
+use crate::html::hit::Hit;
+use crate::html::xpath::{self, Variables};
 use crate::html::{Document, Limits, ParseOptions};
+use crate::testkit::hostile::EXPRESSIONS;
 
 const MOST_SHOWN: usize = 5;
 
@@ -93,8 +98,25 @@ fn run(number: u64, corpus: &[Vec<String>]) {
     let dump = document.dump();
     assert!(dump.lines().count() + 1 >= document.root().descendants().count());
     let _ = document.root().text();
+    if rng.one_in(4) {
+        ask(&mut rng, &document);
+    }
     if let Some(last) = document.root().descendants().last() {
         assert!(last.ancestors().last().is_some_and(|root| root == document.root()));
+    }
+}
+
+/// Asks the page by CSS and XPath; what is found is in the page and in its order.
+fn ask(rng: &mut Rng, document: &Document) {
+    let selector = selectors::list(rng);
+    let found = Compiled::parse(&selector).unwrap().select(document, &[NodeId::DOCUMENT], Reach::Document);
+    assert!(found.hits.is_sorted_by(|a, b| a.order(document) < b.order(document)), "{selector}");
+    let expression = rng.pick(EXPRESSIONS);
+    let root = Hit::Node(NodeId::DOCUMENT);
+    let tight = xpath::Options { steps: 20_000, ..xpath::Options::default() };
+    let value = xpath::Compiled::parse(expression).unwrap().evaluate_within(document, root, &Variables::NONE, tight).0;
+    if let Ok(xpath::Value::Nodes(hits)) = value {
+        assert!(hits.is_sorted_by(|a, b| a.order(document) < b.order(document)), "{expression}");
     }
 }
 

@@ -55,7 +55,7 @@ impl<S: Sink> Tokenizer<'_, S> {
 /// Whether a text that begins with `<` begins with an end tag of this name ("appropriate end tag token").
 #[inline]
 fn is_end_tag(text: &[u8], name: &[u8]) -> bool {
-    let [_, b'/', behind @ ..] = text else { return false };
+    let [b'<', b'/', behind @ ..] = text else { return false };
     is_name(behind, name)
 }
 
@@ -141,6 +141,8 @@ mod tests {
             ("<!--<script/</script /></script>", "</script>"),
             ("<!-- - -- --- --></script>", "</script>"),
             ("-->/script></script>", "</script>"),
+            ("<!--/script></script>", "</script>"),
+            ("<!-- -/script></script>", "</script>"),
         ] {
             let end = end_of_script(text.as_bytes(), b"script");
             assert_eq!(text.get(end..), Some(rest), "{text}");
