@@ -149,7 +149,7 @@ pub const SELECTORS: &[&str] = &[
     ":has(x)",
     ":has(~ x)",
     "div:has(div + x)",
-    ":not(:has(:not(:has(x))))",
+    ":not(:has(:not(:is(x))) > *)",
     ":is(div, p, b, li) :is(div, p, b, li) :is(a, i) ::text",
     "[class~=x], [a*='1'], [a$='9'], .x, #x",
     ":empty, :only-child, :root > *",
