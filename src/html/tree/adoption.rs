@@ -119,3 +119,48 @@ impl Builder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::html::{Document, NodeKind, NodeRef};
+
+    /// The elements below `body` in brackets, texts as they are.
+    fn outline(page: &str) -> String {
+        fn write(node: NodeRef<'_>, out: &mut String) {
+            if node.kind() == NodeKind::Text {
+                out.push_str(node.data().unwrap_or_default());
+                return;
+            }
+            out.push_str(node.name().unwrap_or_default());
+            out.push('(');
+            node.children().for_each(|child| write(child, out));
+            out.push(')');
+        }
+        let page = Document::parse(page);
+        let mut out = String::new();
+        page.body().into_iter().flat_map(NodeRef::children).for_each(|child| write(child, &mut out));
+        out
+    }
+
+    #[test]
+    fn blocks_are_taken_out_of_the_elements_that_end_in_them() {
+        for (page, expected) in [
+            ("<b>1<i>2</b>3", "b(1i(2))i(3)"),
+            ("<b>1<p>2</b>3", "b(1)p(b(2)3)"),
+            ("<a>1<div>2<div>3</a>4", "a(1)div(a(2)div(a(3)4))"),
+            ("<b>1<i>2<p>3</b>4", "b(1i(2))i(p(b(3)4))"),
+            // More than three in between: the outer ones are not made again.
+            ("<b><i><u><s><tt><p>1</b>2", "b(i(u(s(tt()))))u(s(tt(p(b(1)2))))"),
+            // An element in between that does not format is left.
+            ("<b><span><p>1</b>2", "b(span())p(b(1)2)"),
+            // Not in scope, not open any more, not there at all.
+            ("<b><table><td></b>1", "b(table(tbody(tr(td(1)))))"),
+            ("<p><b></p></b>1", "p(b())1"),
+            ("1</b>2", "12"),
+            ("<p><b><b><b><b>1</p>2", "p(b(b(b(b(1)))))b(b(b(2)))"),
+            ("<a>1<a>2", "a(1)a(2)"),
+        ] {
+            assert_eq!(outline(page), expected, "{page}");
+        }
+    }
+}

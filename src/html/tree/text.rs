@@ -202,3 +202,73 @@ impl Builder {
 fn bytes_before_blank(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| is_white_space(*byte)).unwrap_or(bytes.len()).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::html::Document;
+
+    fn dump(page: &str) -> String {
+        let dump = Document::parse(page).dump();
+        dump.lines().map(str::trim_start).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn white_space_is_told_apart_where_the_mode_says_so() {
+        for (page, expected) in [
+            // Left out before the head, kept behind it.
+            (" <html> <head> <title>t</title> </head> <body>", r#"<html> <head> " " <title> "t" " " " " <body>"#),
+            (" x y", r#"<html> <head> <body> "x y""#),
+            ("<html>\n x", r#"<html> <head> <body> "x""#),
+            ("<head> x", r#"<html> <head> " " <body> "x""#),
+            ("</body> </html> x", r#"<html> <head> <body> "  x""#),
+            ("<frameset> a b </frameset> c d", r#"<html> <head> <frameset> "   " "  ""#),
+            ("<table><colgroup> x <col>", r#"<html> <head> <body> "x " <table> <colgroup> " " <colgroup> <col>"#),
+        ] {
+            assert_eq!(dump(page), expected, "{page:?}");
+        }
+    }
+
+    #[test]
+    fn text_of_a_table_goes_before_it_unless_it_is_white_space() {
+        for (page, expected) in [
+            ("<table> <tr> x</table>", r#"<html> <head> <body> " x" <table> " " <tbody> <tr>"#),
+            ("<table> &amp; <tr>", r#"<html> <head> <body> " & " <table> <tbody> <tr>"#),
+            ("a<table>b<td>", r#"<html> <head> <body> "ab" <table> <tbody> <tr> <td>"#),
+            ("<table><!--c--> x", r#"<html> <head> <body> " x" <table> <!-- c -->"#),
+        ] {
+            assert_eq!(dump(page), expected, "{page:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_feed_of_preformatted_text_is_left_out() {
+        for (page, expected) in [
+            ("<pre>\n\nx", "\nx"),
+            ("<pre>&#10;x", "x"),
+            ("<listing>\nx", "x"),
+            ("<textarea>\n\nx", "\nx"),
+            ("<pre> \nx", " \nx"),
+            ("<pre><!---->\nx", "\nx"),
+            ("<pre></b>\nx", "\nx"),
+            ("<pre></>\nx", "x"),
+            ("<p>\nx", "\nx"),
+        ] {
+            assert_eq!(Document::parse(page).root().text(), expected, "{page:?}");
+        }
+    }
+
+    #[test]
+    fn nulls_are_left_out_of_html_and_shown_in_foreign_content() {
+        for (page, expected) in [
+            ("a\0b", "ab"),
+            ("<table>\0<tr>\0", ""),
+            ("<svg>a\0b", "a\u{fffd}b"),
+            ("<svg><title>a\0b", "ab"),
+            ("<frameset>\0", ""),
+            ("<script>\0", "\u{fffd}"),
+        ] {
+            assert_eq!(Document::parse(page).root().text(), expected, "{page:?}");
+        }
+        assert!(Document::parse("<head>\0<base>").dump().contains("<body>\n    <base>"));
+    }
+}
