@@ -83,8 +83,8 @@ impl Compounds {
         self.all.first()
     }
 
-    /// From left to right.
-    pub(super) fn from_left(&self) -> impl Iterator<Item = &Compound> {
+    /// In the order they are written in.
+    pub(super) fn left_to_right(&self) -> impl Iterator<Item = &Compound> {
         self.all.iter().rev()
     }
 
@@ -162,7 +162,8 @@ impl Compound {
     }
 
     /// Whether an element passes.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
     pub(super) fn may_match(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
         if let Some(name) = &self.name {
             let is_lower = !self.is_mixed || search.arena.namespace(id) == Namespace::Html;

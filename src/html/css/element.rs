@@ -145,19 +145,27 @@ impl<'a> Search<'a> {
         if case != CaseSensitivity::CaseSensitive {
             return classes(value).any(|class| case.eq(class, wanted));
         }
-        if value.len() == wanted.len() {
-            return value == wanted;
-        }
-        // Faster than cutting the value into its names.
-        let Some(first) = wanted.first() else { return false };
-        let starts = value.iter().enumerate().take(value.len() - wanted.len() + 1).filter(|(_, byte)| *byte == first);
-        starts.into_iter().any(|(start, _)| {
-            let is_border = |byte: Option<&u8>| byte.is_none_or(|byte| is_blank(*byte));
-            is_border(start.checked_sub(1).and_then(|before| value.get(before)))
-                && is_border(value.get(start + wanted.len()))
-                && value.get(start..start + wanted.len()) == Some(wanted)
-        })
+        has_word(value, wanted)
     }
+}
+
+/// Whether a name is one of those between the blanks of a value; faster than cutting the value up.
+#[inline]
+fn has_word(value: &[u8], name: &[u8]) -> bool {
+    let Some(first) = name.first() else { return false };
+    let mut rest = value;
+    while rest.len() >= name.len() {
+        if rest.first() == Some(first)
+            && let Some(behind) = rest.strip_prefix(name)
+            && behind.first().is_none_or(|byte| is_blank(*byte))
+        {
+            // A name with an escaped blank is no name of a class.
+            return !name.iter().any(|byte| is_blank(*byte));
+        }
+        let Some(blank) = rest.iter().position(|byte| *byte <= b' ' && is_blank(*byte)) else { return false };
+        rest = rest.get(blank + 1..).unwrap_or_default();
+    }
+    false
 }
 
 /// The names in a value of `class`.
@@ -376,5 +384,30 @@ impl Element<'_> {
             search.step(value.len() / BYTES_A_STEP * (wanted.0.len() / 4));
         }
         !search.is_far_over() && operation.eval_str(search.arena.text(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_a_whole_word() {
+        for (value, name, expected) in [
+            ("a", "a", true),
+            ("a b", "a", true),
+            ("a b", "b", true),
+            (" \n a\tb", "b", true),
+            ("ab", "a", false),
+            ("ba", "a", false),
+            ("a-b b-a", "a", false),
+            ("aa a", "a", true),
+            ("a\u{b}", "a", false),
+            ("a b", "a b", false),
+            ("", "a", false),
+            ("", "", false),
+        ] {
+            assert_eq!(has_word(value.as_bytes(), name.as_bytes()), expected, "{value:?} {name:?}");
+        }
     }
 }

@@ -179,7 +179,7 @@ impl Line {
         let element = search.element(id);
         let mut matched = 0;
         let case = context.classes_and_ids_case_sensitivity();
-        for (index, ((offset, combinator), compound)) in self.compounds.iter().zip(arm.compounds.from_left()).enumerate() {
+        for (index, ((offset, combinator), compound)) in self.compounds.iter().zip(arm.compounds.left_to_right()).enumerate() {
             let before = match combinator {
                 Combinator::Child => state.itself,
                 Combinator::NextSibling => state.child,

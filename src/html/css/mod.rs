@@ -20,7 +20,7 @@ use std::cell::Cell;
 
 use selectors::parser::Selector;
 
-pub(crate) use cache::compile;
+pub(crate) use cache::{Report, compile};
 pub(crate) use error::CssError;
 pub(crate) use select::Found;
 

@@ -21,9 +21,17 @@ const SHOWN: usize = 40;
 
 type Error = ParseError<Kind>;
 
+/// Whether [`Pseudo::Within`] is a pseudo-class: only where it was put in here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Allowed,
+    Unknown,
+}
+
 /// What the parser asks back.
 struct Reader<'t> {
     text: &'t str,
+    bound: Bound,
     /// Where a name was read that means nothing.
     failed_at: Cell<Option<usize>>,
     is_in_has: Cell<bool>,
@@ -46,13 +54,13 @@ pub(super) fn read(text: &str, part: &Part<'_>, has_slots: &Cell<u32>) -> Result
         text
     });
     if let Some(with_bound) = &with_bound
-        && !memchr::memmem::find(own.as_bytes(), WITHIN.as_bytes()).is_some()
-        && let Ok(selector) = parse(with_bound, has_slots)
+        && memchr::memmem::find(own.as_bytes(), WITHIN.as_bytes()).is_none()
+        && let Ok(selector) = parse(with_bound, Bound::Allowed, has_slots)
     {
         return check(text, part, selector);
     }
     has_slots.set(before);
-    match parse(&own, has_slots) {
+    match parse(&own, Bound::Unknown, has_slots) {
         Ok(selector) => check(text, part, selector),
         Err((position, reason)) => {
             let position = (part.start + position).min(text.len());
@@ -75,8 +83,8 @@ fn check(text: &str, part: &Part<'_>, selector: Selector<Css>) -> Result<Selecto
     Ok(selector)
 }
 
-fn parse(text: &str, has_slots: &Cell<u32>) -> Result<Selector<Css>, (usize, &'static str)> {
-    let reader = Reader { text, failed_at: Cell::new(None), is_in_has: Cell::new(false), has_slots };
+fn parse(text: &str, bound: Bound, has_slots: &Cell<u32>) -> Result<Selector<Css>, (usize, &'static str)> {
+    let reader = Reader { text, bound, failed_at: Cell::new(None), is_in_has: Cell::new(false), has_slots };
     let mut input = Input::new(text);
     input.set_nested_block_limit(DEEPEST);
     match Selector::parse(&reader, &mut input) {
@@ -150,7 +158,8 @@ impl<'i> Parser<'i> for Reader<'_> {
     }
 
     fn parse_non_ts_pseudo_class(&self, name: CowRcStr<'i>) -> Result<Pseudo, Error> {
-        Pseudo::of_name(&name).ok_or_else(|| self.fail(&name, Kind::UnsupportedPseudoClassOrElement))
+        let pseudo = Pseudo::of_name(&name).filter(|pseudo| *pseudo != Pseudo::Within || self.bound == Bound::Allowed);
+        pseudo.ok_or_else(|| self.fail(&name, Kind::UnsupportedPseudoClassOrElement))
     }
 
     fn parse_non_ts_functional_pseudo_class(&self, name: CowRcStr<'i>, input: &mut Input<'i>, _: bool) -> Result<Pseudo, Error> {

@@ -9,10 +9,10 @@ use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
 
-use super::compound::Way;
+use super::compound::{Compound, Way};
 use super::element::Search;
 use super::lineage::Lineage;
-use super::types::Css;
+use super::types::{Css, Name};
 use super::{Arm, ArmTake, Compiled, Reach};
 use crate::html::arena::NodeId;
 use crate::html::document::{Document, QuirksMode};
@@ -195,15 +195,15 @@ impl Pass<'_, '_> {
         {
             if let Some(name) = compound.only_name(self.search) {
                 for id in ids.map(NodeId::at) {
-                    if arena.name(id) == name {
-                        self.visit(id, false, give)?;
+                    if arena.name(id) == name && arena.is_element(id) {
+                        self.visit_one(arm, compound, id, give)?;
                     }
                 }
                 return ControlFlow::Continue(());
             }
             for id in ids.map(NodeId::at) {
-                if arena.is_element(id) && compound.may_match(self.search, id, self.case) {
-                    self.visit_element(id, give)?;
+                if arena.is_element(id) {
+                    self.visit_one(arm, compound, id, give)?;
                 }
             }
             return ControlFlow::Continue(());
@@ -212,6 +212,40 @@ impl Pass<'_, '_> {
             self.visit(id, takes_text, give)?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// An element, where there is only one selector and it takes no texts.
+    #[inline]
+    fn visit_one(
+        &mut self,
+        arm: &Arm,
+        compound: &Compound,
+        id: NodeId,
+        give: &mut impl FnMut(Hit) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        if !compound.may_match(self.search, id, self.case) {
+            return ControlFlow::Continue(());
+        }
+        let is_match = arm.compounds.way == Way::Done || self.matches_fully(0, arm, id);
+        if self.search.is_over() {
+            return ControlFlow::Break(());
+        }
+        if !is_match {
+            return ControlFlow::Continue(());
+        }
+        match &arm.take {
+            ArmTake::Element => give(Hit::Node(id)),
+            ArmTake::Attr(name) => {
+                self.attr_place(id, name).map_or(ControlFlow::Continue(()), |place| give(Hit::Attr { owner: id, place }))
+            }
+            ArmTake::Text => ControlFlow::Continue(()),
+        }
+    }
+
+    fn attr_place(&self, id: NodeId, name: &Name) -> Option<u32> {
+        let name = self.search.name(name);
+        let place = self.search.arena.attrs(id).position(|attr| attr.name() == name)?;
+        u32::try_from(place).ok()
     }
 
     #[inline]
@@ -244,10 +278,7 @@ impl Pass<'_, '_> {
                 ArmTake::Element if !is_hit => is_hit = self.matches(index, arm, id),
                 ArmTake::Text if !has_text => has_text = self.matches(index, arm, id),
                 ArmTake::Attr(name) if self.matches(index, arm, id) => {
-                    let name = self.search.name(name);
-                    if let Some(place) = self.search.arena.attrs(id).position(|attr| attr.name() == name) {
-                        self.attrs.push(u32::try_from(place).unwrap_or(u32::MAX));
-                    }
+                    self.attrs.extend(self.attr_place(id, name));
                 }
                 _ => {}
             }

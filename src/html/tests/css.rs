@@ -152,6 +152,7 @@ fn an_error_says_where_and_why() {
         ("x|a", 0, "namespace"),
         (":has(a:has(b))", 6, "not allowed"),
         ("a:before", 1, "pseudo"),
+        ("b a:-dragline-within", 3, "unsupported"),
         ("*:::x", 1, "only ::text"),
         ("a : b", 4, "colon"),
     ] {

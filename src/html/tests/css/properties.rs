@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use scraper::{ElementRef, Html, Selector};
 
 use super::*;
+use crate::html::arena::{Arena, Kind};
 use crate::html::from_scraper::Converted;
+use crate::html::names::known;
+use crate::html::span::Span;
 
 fn html() -> impl Strategy<Value = String> {
     const PARTS: [&str; 22] = [
@@ -91,6 +94,52 @@ fn expected(html: &Html, converted: &Converted, root: NodeId, selector: &str) ->
     found.map(at).collect()
 }
 
+/// The same tree, its nodes made in another order than they stand in.
+fn scrambled(page: &Document) -> Document {
+    let arena = page.arena();
+    let mut copy = super::page("<!DOCTYPE html>");
+    copy.arena = Arena::new(bytes::Bytes::new());
+    let mut ids = vec![NodeId::DOCUMENT; arena.len()];
+    for index in (1..arena.len()).rev() {
+        let id = NodeId::at(index);
+        let data = |copy: &mut Arena| {
+            let start = copy.side.len();
+            copy.side.extend_from_slice(arena.bytes(arena.data(id)));
+            Span::of_side(start, copy.side.len())
+        };
+        ids[index] = match arena.kind(id) {
+            Kind::Element => {
+                let attrs: Vec<_> =
+                    arena.attrs(id).map(|attr| (arena.name_text(attr.name()), arena.bytes(attr.value()))).collect();
+                let start = copy.arena.attr_count();
+                for (name, value) in attrs {
+                    let name = copy.arena.intern_text(name);
+                    let from = copy.arena.side.len();
+                    copy.arena.side.extend_from_slice(value);
+                    let to = copy.arena.side.len();
+                    copy.arena.push_attr(name, Span::of_side(from, to));
+                }
+                let attrs = copy.arena.end_attrs(start);
+                let name = copy.arena.intern_text(arena.name_text(arena.name(id)));
+                copy.arena.new_element(name, arena.namespace(id), attrs)
+            }
+            Kind::Text => {
+                let data = data(&mut copy.arena);
+                copy.arena.new_text(data)
+            }
+            kind => {
+                let data = data(&mut copy.arena);
+                copy.arena.new_data(kind, known::HTML, data)
+            }
+        };
+    }
+    for index in 1..arena.len() {
+        copy.arena.append(ids[arena.parent(NodeId::at(index)).index()], ids[index]);
+    }
+    assert!(!copy.arena.is_in_order());
+    copy
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 2_000 } else { 50_000 }))]
 
@@ -134,6 +183,16 @@ proptest! {
         each.dedup();
         prop_assert_eq!(&together, &each);
         prop_assert!(together.is_sorted_by(|a, b| a.order(&page) < b.order(&page)));
+    }
+
+    #[test]
+    fn the_order_nodes_were_made_in_does_not_matter(text in html(), selector in selector(), below in selector(), take in "(::text| ::text|::attr\\(class\\)|)") {
+        let page = page(&text);
+        let scrambled = scrambled(&page);
+        let selector = format!("{selector}{take}");
+        prop_assert_eq!(show(&scrambled, &css(&scrambled, &selector)), show(&page, &css(&page, &selector)));
+        let (here, there) = (css(&page, &below), css(&scrambled, &below));
+        prop_assert_eq!(show(&scrambled, &inner(&scrambled, &there, &selector)), show(&page, &inner(&page, &here, &selector)));
     }
 
     #[test]
