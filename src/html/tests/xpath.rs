@@ -3,6 +3,7 @@
 mod attacks;
 mod conformance;
 mod properties;
+mod speed;
 mod tables;
 
 use crate::html::Document;

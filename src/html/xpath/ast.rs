@@ -81,7 +81,7 @@ pub(super) enum Axis {
     Parent,
     Preceding,
     PrecedingSibling,
-    SelfAxis,
+    Itself,
 }
 
 impl Axis {
@@ -100,7 +100,7 @@ impl Axis {
             "parent" => Self::Parent,
             "preceding" => Self::Preceding,
             "preceding-sibling" => Self::PrecedingSibling,
-            "self" => Self::SelfAxis,
+            "self" => Self::Itself,
             _ => return None,
         })
     }

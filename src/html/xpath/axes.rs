@@ -15,6 +15,7 @@ const NO_NAME: NameId = NameId(u32::MAX);
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
     Any,
+    Parent,
     Namespace(Namespace),
     Element(NameId),
     ElementOfCase(NameId, NameId),
@@ -46,6 +47,7 @@ impl Check {
             Self::Comment => arena.kind(id) == Kind::Comment,
             Self::Instruction => arena.kind(id) == Kind::ProcessingInstruction,
             Self::InstructionOf(target) => arena.kind(id) == Kind::ProcessingInstruction && arena.name(id) == target,
+            Self::Parent => arena.first_child(id).is_some(),
             Self::Nothing => false,
         }
     }
@@ -63,6 +65,7 @@ impl<'e> Eval<'e> {
     pub(super) fn check(&self, test: Test) -> Check {
         match test {
             Test::Any => Check::Any,
+            Test::Parent => Check::Parent,
             Test::Namespace(namespace) => Check::Namespace(namespace),
             Test::Element(name) => Check::Element(self.name(name)),
             Test::ElementOfCase(html, other) => Check::ElementOfCase(self.name(html), self.name(other)),
@@ -101,13 +104,13 @@ impl<'e> Eval<'e> {
             Axis::Child => self.chain(test, arena.first_child(node), |id| arena.next(id), found),
             Axis::Descendant => self.descendants(test, node, arena.following(node, node), found),
             Axis::DescendantOrSelf => self.descendants(test, node, node, found),
-            Axis::SelfAxis => self.chain(test, node, |_| NodeId::NONE, found),
+            Axis::Itself => self.chain(test, node, |_| NodeId::NONE, found),
             Axis::Parent => self.chain(test, arena.parent(node), |_| NodeId::NONE, found),
             Axis::Ancestor => self.chain(test, arena.parent(node), |id| arena.parent(id), found),
             Axis::AncestorOrSelf => self.chain(test, node, |id| arena.parent(id), found),
             Axis::FollowingSibling => self.chain(test, arena.next(node), |id| arena.next(id), found),
             Axis::PrecedingSibling => self.chain(test, arena.prev(node), |id| arena.prev(id), found),
-            Axis::Following => self.from_here(test, self.behind(node)?, found),
+            Axis::Following => self.onwards(test, self.behind(node)?, found),
             Axis::Preceding => self.preceding(test, node, found),
             Axis::Namespace => Ok(()),
         }
@@ -117,7 +120,7 @@ impl<'e> Eval<'e> {
     fn axis_of_attr(&self, axis: Axis, test: Test, from: Hit, owner: NodeId, found: &mut dyn FnMut(Hit) -> Res<bool>) -> Res<()> {
         let arena = self.arena;
         match axis {
-            Axis::SelfAxis | Axis::DescendantOrSelf | Axis::AncestorOrSelf => {
+            Axis::Itself | Axis::DescendantOrSelf | Axis::AncestorOrSelf => {
                 self.charge(1)?;
                 // Elements are the principal type of these axes, so only node() holds.
                 let goes_on = test != Test::Node || found(from)?;
@@ -128,7 +131,7 @@ impl<'e> Eval<'e> {
             }
             Axis::Parent => self.chain(test, owner, |_| NodeId::NONE, found),
             Axis::Ancestor => self.chain(test, owner, |id| arena.parent(id), found),
-            Axis::Following => self.from_here(test, arena.following(owner, NodeId::DOCUMENT), found),
+            Axis::Following => self.onwards(test, arena.following(owner, NodeId::DOCUMENT), found),
             Axis::Preceding => self.preceding(test, owner, found),
             Axis::Attribute
             | Axis::Child
@@ -199,7 +202,7 @@ impl<'e> Eval<'e> {
     }
 
     /// `first` and all that follows it.
-    pub(super) fn from_here(&self, test: Test, first: NodeId, found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
+    pub(super) fn onwards(&self, test: Test, first: NodeId, found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
         self.descendants(test, NodeId::DOCUMENT, first, found)
     }
 

@@ -11,7 +11,7 @@ const GENERATION: usize = 256;
 /// Two generations of expressions: when the young one is full it becomes the old one, and what was old and not used since is
 /// dropped. So at most twice [`GENERATION`] are kept, and those in use stay.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
+pub(super) struct Cache {
     generations: Mutex<Generations>,
 }
 
@@ -27,7 +27,7 @@ impl Cache {
     /// # Errors
     ///
     /// As [`Compiled::parse`]; errors are not kept.
-    pub(crate) fn get(&self, text: &str) -> Result<Arc<Compiled>, XPathError> {
+    pub(super) fn get(&self, text: &str) -> Result<Arc<Compiled>, XPathError> {
         if let Some(found) = self.find(text) {
             return Ok(found);
         }

@@ -51,6 +51,7 @@ impl<'e> Eval<'e> {
         while id.is_some() {
             self.charge(1)?;
             if self.arena.is_text(id) {
+                self.charge_bytes(rest.len())?;
                 match rest.strip_prefix(self.arena.bytes(self.arena.data(id))) {
                     Some(behind) => rest = behind,
                     None => return Ok(false),

@@ -3,14 +3,13 @@
 
 use super::ast::{self, Axis, Binary, Expr};
 use super::error::{XPathError, quote};
+use super::eval::Res;
 use super::functions::{Function, Kind, Looks};
-use super::plan::{Name, Op, Path, Predicate, Start, Step, Test, Walk};
+use super::order::{is_dot, join, order};
+use super::plan::{Name, Op, Path, Predicate, Start, Step, Test};
 use super::regex::Pattern;
 use crate::html::arena::Namespace;
 use crate::html::names::NameId;
-
-/// Steps of a path up to which it may be walked depth first, one call inside the other.
-const MOST_WALKED: usize = 8;
 
 /// Prefixes that stand for something, though no node has a name in it: EXSLT's, as parsel declares them.
 const EXTENSIONS: [&str; 2] = ["re", "set"];
@@ -26,7 +25,7 @@ pub(super) struct Plan {
 }
 
 /// Compiles what was parsed from `text`.
-pub(super) fn compile(text: &str, expr: &Expr) -> Result<Plan, XPathError> {
+pub(super) fn compile(text: &str, expr: &Expr) -> Res<Plan> {
     let mut compiler = Compiler { text, names: Vec::new(), kept: 0, predicates: 0 };
     let (op, _) = compiler.expr(expr)?;
     Ok(Plan { op, names: compiler.names, kept: compiler.kept })
@@ -73,7 +72,7 @@ struct Compiler<'t> {
 }
 
 impl Compiler<'_> {
-    fn expr(&mut self, expr: &Expr) -> Result<(Op, Facts), XPathError> {
+    fn expr(&mut self, expr: &Expr) -> Res<(Op, Facts)> {
         let (op, facts) = self.bare_expr(expr)?;
         // In a predicate it would be computed for each node again.
         if self.predicates > 0 && facts.is_costly && facts.is_constant() {
@@ -84,7 +83,7 @@ impl Compiler<'_> {
         Ok((op, facts))
     }
 
-    fn bare_expr(&mut self, expr: &Expr) -> Result<(Op, Facts), XPathError> {
+    fn bare_expr(&mut self, expr: &Expr) -> Res<(Op, Facts)> {
         match expr {
             Expr::Number(number) => Ok((Op::Number(*number), Facts::of(Kind::Number))),
             Expr::Literal(text) => Ok((Op::Literal(text.as_str().into()), Facts::of(Kind::String))),
@@ -138,7 +137,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn all(&mut self, all: &[Expr], of: Facts) -> Result<(Box<[Op]>, Facts), XPathError> {
+    fn all(&mut self, all: &[Expr], of: Facts) -> Res<(Box<[Op]>, Facts)> {
         let mut facts = of;
         let mut ops = Vec::new();
         for expr in all {
@@ -149,7 +148,7 @@ impl Compiler<'_> {
         Ok((ops.into(), facts))
     }
 
-    fn expect_nodes(&self, kind: Kind, position: usize, allowed: &str) -> Result<(), XPathError> {
+    fn expect_nodes(&self, kind: Kind, position: usize, allowed: &str) -> Res<()> {
         if kind.may_be_nodes() {
             return Ok(());
         }
@@ -158,27 +157,32 @@ impl Compiler<'_> {
             position,
             found: format!("a {}", kind.name()),
             allowed: allowed.to_owned(),
-        })
+        }
+        .into())
     }
 
     // Calls (3.2).
 
-    fn call(&mut self, name: &str, args: &[Expr], position: usize) -> Result<(Op, Facts), XPathError> {
+    fn call(&mut self, name: &str, args: &[Expr], position: usize) -> Res<(Op, Facts)> {
         let Some(function) = Function::of_name(name) else {
             if let Some((prefix, _)) = name.split_once(':')
                 && !EXTENSIONS.contains(&prefix)
             {
                 return Err(self.unknown_prefix(prefix, position));
             }
-            return Err(XPathError::UnknownFunction { expression: quote(self.text, position), position, name: name.to_owned() });
+            return Err(
+                XPathError::UnknownFunction { expression: quote(self.text, position), position, name: name.to_owned() }.into()
+            );
         };
         let signature = function.signature();
-        let wrong = |found: String, allowed: String| XPathError::Arguments {
-            expression: quote(self.text, position),
-            position,
-            function: name.to_owned(),
-            found,
-            allowed,
+        let wrong = |found: String, allowed: String| {
+            Box::new(XPathError::Arguments {
+                expression: quote(self.text, position),
+                position,
+                function: name.to_owned(),
+                found,
+                allowed,
+            })
         };
         if args.len() < signature.fewest || args.len() > signature.most {
             let allowed = match (signature.fewest, signature.most) {
@@ -200,7 +204,8 @@ impl Compiler<'_> {
                     function: name.to_owned(),
                     found,
                     allowed: "a node-set".to_owned(),
-                });
+                }
+                .into());
             }
             facts = facts.and(part);
             ops.push(op);
@@ -221,19 +226,19 @@ impl Compiler<'_> {
                 Some(Expr::Literal(flags)) => flags,
                 _ => "",
             };
-            let pattern = Pattern::new(pattern, flags).map_err(|error| *error)?;
+            let pattern = Pattern::new(pattern, flags)?;
             return Ok((Op::Matching(function, ops.into(), Box::new(pattern)), facts));
         }
         Ok((Op::Call(function, ops.into()), facts))
     }
 
-    fn unknown_prefix(&self, prefix: &str, position: usize) -> XPathError {
-        XPathError::UnknownPrefix { expression: quote(self.text, position), position, prefix: prefix.to_owned() }
+    fn unknown_prefix(&self, prefix: &str, position: usize) -> Box<XPathError> {
+        Box::new(XPathError::UnknownPrefix { expression: quote(self.text, position), position, prefix: prefix.to_owned() })
     }
 
     // Paths (2).
 
-    fn path(&mut self, path: &ast::Path) -> Result<(Op, Facts), XPathError> {
+    fn path(&mut self, path: &ast::Path) -> Res<(Op, Facts)> {
         let mut facts = Facts { is_costly: true, ..Facts::of(Kind::Nodes) };
         let start = match &path.start {
             ast::Start::Context => {
@@ -264,7 +269,7 @@ impl Compiler<'_> {
         Ok((Op::Path(Path { start, steps: steps.into(), walk }), facts))
     }
 
-    fn step(&mut self, step: &ast::Step) -> Result<Step, XPathError> {
+    fn step(&mut self, step: &ast::Step) -> Res<Step> {
         let test = self.test(step.axis, &step.test, step.position)?;
         let (predicates, _) = self.all_predicates(&step.predicates)?;
         let is_positional = predicates.iter().any(Predicate::is_positional);
@@ -286,7 +291,7 @@ impl Compiler<'_> {
 
     /// Node tests (2.3). Names of HTML elements and of their attributes do not depend on letter case; those of SVG and MathML
     /// do. A name without prefix is any namespace's, as on pages read by lxml.
-    fn test(&mut self, axis: Axis, test: &ast::Test, position: usize) -> Result<Test, XPathError> {
+    fn test(&mut self, axis: Axis, test: &ast::Test, position: usize) -> Res<Test> {
         let is_attr = axis == Axis::Attribute;
         Ok(match test {
             ast::Test::Any => Test::Any,
@@ -328,7 +333,7 @@ impl Compiler<'_> {
 
     // Predicates (2.4).
 
-    fn all_predicates(&mut self, all: &[Expr]) -> Result<(Box<[Predicate]>, Facts), XPathError> {
+    fn all_predicates(&mut self, all: &[Expr]) -> Res<(Box<[Predicate]>, Facts)> {
         self.predicates += 1;
         let mut facts = Facts::of(Kind::Boolean);
         let mut made = Vec::new();
@@ -341,7 +346,7 @@ impl Compiler<'_> {
         Ok((made.into(), facts))
     }
 
-    fn predicate(&mut self, expr: &Expr) -> Result<(Predicate, Facts), XPathError> {
+    fn predicate(&mut self, expr: &Expr) -> Res<(Predicate, Facts)> {
         let (op, facts) = self.expr(expr)?;
         let needs_size = facts.size;
         let predicate = match facts.kind {
@@ -396,106 +401,17 @@ fn plain(op: Op) -> Predicate {
     if let Op::Chain(left, rest) = &op
         && let [(Binary::Equal, right)] = &**rest
     {
-        let (attr, literal) = if let Op::Literal(text) = right { (&**left, Some(text)) } else { (right, literal(left)) };
+        let (attr, literal) = if let Op::Literal(text) = right { (&**left, Some(&**text)) } else { (right, literal(left)) };
         if let (Some(test @ (Test::Attr(_) | Test::AttrOfCase(..))), Some(text)) = (attr_test(attr), literal) {
-            return Predicate::AttrIs(test, text.clone());
+            return Predicate::AttrIs(test, text.into());
         }
     }
     Predicate::Plain(op)
 }
 
-fn literal(op: &Op) -> Option<&Box<str>> {
+fn literal(op: &Op) -> Option<&str> {
     match op {
         Op::Literal(text) => Some(text),
         _ => None,
-    }
-}
-
-fn is_dot(step: &Step) -> bool {
-    step.axis == Axis::SelfAxis && step.test == Test::Node && step.predicates.is_empty()
-}
-
-/// Adds a step. `descendant-or-self::node()` before it is taken into its axis where positions do not forbid it (2.5 warns of
-/// `//para[1]`), and a `.` behind another step changes nothing.
-fn join(steps: &mut Vec<Step>, mut step: Step) {
-    let Some(last) = steps.last_mut() else {
-        steps.push(step);
-        return;
-    };
-    if is_dot(&step) {
-        return;
-    }
-    let is_all = last.axis == Axis::DescendantOrSelf && last.test == Test::Node && last.predicates.is_empty();
-    if is_all {
-        if step.axis == Axis::Attribute {
-            // Nothing else has attributes.
-            last.test = Test::Any;
-        } else if !step.is_positional {
-            let joined = match step.axis {
-                Axis::Child | Axis::Descendant => Axis::Descendant,
-                Axis::SelfAxis | Axis::DescendantOrSelf => Axis::DescendantOrSelf,
-                _ => {
-                    steps.push(step);
-                    return;
-                }
-            };
-            step.axis = joined;
-            *last = step;
-            return;
-        }
-    }
-    steps.push(step);
-}
-
-/// Finds out which steps must be sorted, and whether the path can be walked depth first.
-///
-/// Two facts are followed from step to step: whether there is at most one node, and whether no node is above another.
-fn order(start: &Start, steps: &mut [Step]) -> Walk {
-    let mut is_single = !matches!(start, Start::Op(_));
-    let mut is_disjoint = is_single;
-    let mut walk = if is_single && steps.len() <= MOST_WALKED { Walk::Ordered } else { Walk::No };
-    for step in steps {
-        let picks_one = step.predicates.iter().any(|predicate| matches!(predicate, Predicate::Index(_) | Predicate::Last));
-        // Nodes of one context node, of which at most one is taken, are in order.
-        let is_one = is_single && picks_one;
-        let (needs_sort, stays) = match step.axis {
-            Axis::SelfAxis | Axis::Attribute | Axis::Namespace => (false, walk),
-            Axis::Child if is_disjoint => (false, walk),
-            Axis::Child => (true, walk.min_once()),
-            Axis::Descendant | Axis::DescendantOrSelf if is_disjoint => (false, walk),
-            Axis::Parent | Axis::FollowingSibling | Axis::Following if is_single => (false, walk),
-            Axis::Ancestor | Axis::AncestorOrSelf | Axis::PrecedingSibling | Axis::Preceding if is_single => {
-                if is_one {
-                    (false, walk)
-                } else {
-                    (true, walk.min_once())
-                }
-            }
-            _ => (true, Walk::No),
-        };
-        step.needs_sort = needs_sort;
-        walk = stays;
-        let was_single = is_single;
-        is_single = was_single
-            && (picks_one
-                || matches!(step.axis, Axis::SelfAxis | Axis::Parent)
-                || (step.axis == Axis::Attribute && matches!(step.test, Test::Attr(_) | Test::AttrOfCase(..))));
-        is_disjoint = is_single
-            || match step.axis {
-                Axis::SelfAxis | Axis::Child => is_disjoint,
-                Axis::Attribute => true,
-                Axis::FollowingSibling | Axis::PrecedingSibling => was_single,
-                _ => false,
-            };
-    }
-    walk
-}
-
-impl Walk {
-    const fn min_once(self) -> Self {
-        match self {
-            Self::No => Self::No,
-            Self::Once | Self::Ordered => Self::Once,
-        }
     }
 }

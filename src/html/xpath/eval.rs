@@ -23,6 +23,8 @@ pub(super) type Res<T> = Result<T, Box<XPathError>>;
 
 /// Bytes of text that cost a step to look at or to copy.
 const BYTES_A_STEP: usize = 64;
+/// Bytes of text that cost a step to take apart.
+const CHARS_A_STEP: usize = 8;
 
 /// What an expression is evaluated for (1): a node, and where it stands among the nodes of its step, from 1. Both numbers are 0
 /// outside of predicates, and the size if nothing asks for it.
@@ -90,6 +92,25 @@ impl<'e> Eval<'e> {
         self.charge(bytes / BYTES_A_STEP)
     }
 
+    /// Charges for going through so many bytes of text character by character.
+    #[inline]
+    pub(super) fn charge_chars(&self, bytes: usize) -> Res<()> {
+        self.charge(bytes / CHARS_A_STEP)
+    }
+
+    /// The value of an attribute of an element, its list gone through.
+    #[inline]
+    pub(super) fn attr(&self, node: NodeId, name: NameId) -> Res<Option<&'e str>> {
+        let mut visited = 0;
+        let found = self.arena.attrs(node).find(|attr| {
+            visited += 1;
+            attr.name() == name
+        });
+        // A list is gone through several times as fast as nodes are.
+        self.charge(visited / 8)?;
+        Ok(found.map(|attr| self.arena.text(attr.value())))
+    }
+
     /// Whether a string may be as long.
     pub(super) fn check_len(&self, bytes: usize) -> Res<()> {
         if bytes > self.most_bytes { Err(XPathError::StringLength { most: self.most_bytes }.into()) } else { Ok(()) }
@@ -107,6 +128,7 @@ impl<'e> Eval<'e> {
 
     /// The value of an expression.
     pub(super) fn value(&self, op: &'e Op, context: Context) -> Res<Val<'e>> {
+        self.charge(1)?;
         Ok(match op {
             Op::Number(number) => Val::Number(*number),
             Op::Literal(text) => Val::String(Cow::Borrowed(text)),
@@ -127,7 +149,7 @@ impl<'e> Eval<'e> {
                 let mut hits = Vec::new();
                 for op in all {
                     hits.extend_from_slice(&self.nodes(op, context, "an operand of |")?);
-                    self.charge(1)?;
+                    self.keep_small(&mut hits)?;
                 }
                 self.sort(&mut hits)?;
                 Val::Nodes(Rc::new(hits))
@@ -174,7 +196,6 @@ impl<'e> Eval<'e> {
             None => Val::Boolean(self.compare_ops(*binary, first, right, context)?),
         };
         for (binary, right) in rest {
-            self.charge(1)?;
             left = match arithmetic(*binary) {
                 Some(compute) => Val::Number(compute(self.number_of(&left)?, self.number(right, context)?)),
                 None => Val::Boolean(self.compare(*binary, &left, &self.value(right, context)?)?),
@@ -216,6 +237,7 @@ impl<'e> Eval<'e> {
 
     /// `number()` of an expression (4.4).
     pub(super) fn number(&self, op: &'e Op, context: Context) -> Res<f64> {
+        self.charge(1)?;
         match op {
             Op::Number(number) => Ok(*number),
             Op::Path(_) => Ok(number::parse(&self.string(op, context)?)),
@@ -225,6 +247,7 @@ impl<'e> Eval<'e> {
 
     /// `string()` of an expression (4.2): of a set that of its first node in document order.
     pub(super) fn string(&self, op: &'e Op, context: Context) -> Res<Cow<'e, str>> {
+        self.charge(1)?;
         match op {
             Op::Literal(text) => Ok(Cow::Borrowed(text)),
             Op::Path(path) if path.walk == Walk::Ordered => match self.first(op, context, "a path")? {
@@ -295,6 +318,12 @@ impl<'e> Eval<'e> {
             hits = self.step_of_set(step, &hits)?;
         }
         Ok(Val::Nodes(Rc::new(hits)))
+    }
+
+    /// Takes doubles out when there are more nodes than there can be without.
+    pub(super) fn keep_small(&self, hits: &mut Vec<Hit>) -> Res<()> {
+        let most = 2 * (self.arena.len() + self.arena.attr_count()) + 1_024;
+        if hits.len() > most { self.sort(hits) } else { Ok(()) }
     }
 
     /// Puts nodes in document order and takes doubles out.

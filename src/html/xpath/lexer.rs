@@ -2,6 +2,7 @@
 //! it, what is a function or an axis on the characters behind it.
 
 use super::error::{XPathError, quote};
+use super::eval::Res;
 
 /// A token and the bytes it stands at.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +69,7 @@ pub(super) const fn is_space(c: char) -> bool {
 }
 
 /// The tokens of an expression.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, XPathError> {
+pub(super) fn tokens(text: &str) -> Res<Vec<Token<'_>>> {
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new() };
     loop {
         lexer.skip_spaces();
@@ -97,8 +98,13 @@ impl<'t> Lexer<'t> {
         self.at += rest.len() - rest.trim_start_matches(is_space).len();
     }
 
-    fn error(&self, position: usize, found: impl Into<String>, allowed: impl Into<String>) -> XPathError {
-        XPathError::Syntax { expression: quote(self.text, position), position, found: found.into(), allowed: allowed.into() }
+    fn error(&self, position: usize, found: impl Into<String>, allowed: impl Into<String>) -> Box<XPathError> {
+        Box::new(XPathError::Syntax {
+            expression: quote(self.text, position),
+            position,
+            found: found.into(),
+            allowed: allowed.into(),
+        })
     }
 
     /// Whether an operator is expected: there is a token before, and none of those after which an operand begins.
@@ -111,7 +117,7 @@ impl<'t> Lexer<'t> {
         })
     }
 
-    fn token(&mut self) -> Result<Kind<'t>, XPathError> {
+    fn token(&mut self) -> Res<Kind<'t>> {
         let rest = self.rest();
         let mut chars = rest.chars();
         let (Some(first), second) = (chars.next(), chars.next()) else {
@@ -157,7 +163,7 @@ impl<'t> Lexer<'t> {
         Ok(kind)
     }
 
-    fn literal(&mut self, quotes: char) -> Result<Kind<'t>, XPathError> {
+    fn literal(&mut self, quotes: char) -> Res<Kind<'t>> {
         let inside = self.rest().get(1..).unwrap_or_default();
         let Some(len) = inside.find(quotes) else {
             return Err(self.error(self.at, "a string without an end", format!("a closing {quotes}")));
@@ -179,7 +185,7 @@ impl<'t> Lexer<'t> {
         Kind::Number(super::number::parse(text))
     }
 
-    fn variable(&mut self) -> Result<Kind<'t>, XPathError> {
+    fn variable(&mut self) -> Res<Kind<'t>> {
         let start = self.at;
         self.at += 1;
         let name_start = self.at;
@@ -205,7 +211,7 @@ impl<'t> Lexer<'t> {
         rest.get(..len)
     }
 
-    fn name(&mut self) -> Result<Kind<'t>, XPathError> {
+    fn name(&mut self) -> Res<Kind<'t>> {
         let start = self.at;
         let first = self.ncname().unwrap_or_default();
         if self.is_behind_operand() {
@@ -288,7 +294,7 @@ mod tests {
     fn an_error_names_the_byte_and_what_could_stand_there() {
         for (text, at) in [("//a[é=\"x]", 7), ("a ! b", 2), ("$", 0), ("$1", 0), ("1 2e", 3), ("a:", 2), ("a b", 2), ("#", 0)] {
             let error = tokens(text).unwrap_err();
-            assert!(matches!(&error, XPathError::Syntax { position, .. } if *position == at), "{text}: {error}");
+            assert!(matches!(&*error, XPathError::Syntax { position, .. } if *position == at), "{text}: {error}");
         }
     }
 }

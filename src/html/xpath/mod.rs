@@ -14,18 +14,21 @@ mod eval;
 mod functions;
 mod lexer;
 mod number;
+mod order;
 mod parser;
 mod plan;
 mod regex;
 mod steps;
-mod value;
+pub(crate) mod value;
 
-pub(crate) use cache::Cache;
 pub use error::XPathError;
-pub(crate) use value::{Value, Variables, string_value};
+pub(crate) use value::{Value, Variables};
+
+use std::sync::{Arc, LazyLock};
 
 use super::document::Document;
 use super::hit::Hit;
+use cache::Cache;
 use eval::{Context, Eval};
 
 /// Steps an evaluation may take for each node of the page; a path looks at each node once or twice.
@@ -52,6 +55,16 @@ impl Default for Options {
     }
 }
 
+/// The compiled expression of a text, from the cache of the process.
+///
+/// # Errors
+///
+/// As [`Compiled::parse`].
+pub(crate) fn compiled(text: &str) -> Result<Arc<Compiled>, XPathError> {
+    static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
+    CACHE.get(text)
+}
+
 /// A compiled expression, for any page.
 #[derive(Debug)]
 pub(crate) struct Compiled {
@@ -66,11 +79,11 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// If it does not follow the grammar, is longer than 64 KiB or nested deeper than 64, calls a function that does not exist
+    /// If it does not follow the grammar, is longer than 64 KiB or nested deeper than 50, calls a function that does not exist
     /// or with wrong arguments, or has a prefix or a regular expression that cannot be used. The error names the place.
     pub(crate) fn parse(text: &str) -> Result<Self, XPathError> {
-        let expr = parser::parse(text)?;
-        let compile::Plan { op, names, kept } = compile::compile(text, &expr)?;
+        let expr = parser::parse(text).map_err(|error| *error)?;
+        let compile::Plan { op, names, kept } = compile::compile(text, &expr).map_err(|error| *error)?;
         Ok(Self { op, names, kept, text: text.into() })
     }
 

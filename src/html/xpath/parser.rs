@@ -3,17 +3,18 @@
 
 use super::ast::{Axis, Binary, Expr, Path, Start, Step, Test};
 use super::error::{XPathError, quote};
+use super::eval::Res;
 use super::lexer::{Kind, Operator, Token, tokens};
 
 /// The longest expression in bytes; real ones have some hundred.
 pub(super) const MOST_BYTES: usize = 64 * 1024;
 /// The deepest nesting of brackets, calls and operators of rising rank.
-pub(super) const MOST_DEPTH: usize = 64;
+pub(super) const MOST_DEPTH: usize = 50;
 
 /// Parses a whole expression.
-pub(super) fn parse(text: &str) -> Result<Expr, XPathError> {
+pub(super) fn parse(text: &str) -> Res<Expr> {
     if text.len() > MOST_BYTES {
-        return Err(XPathError::Length { found: text.len(), most: MOST_BYTES });
+        return Err(XPathError::Length { found: text.len(), most: MOST_BYTES }.into());
     }
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
@@ -88,7 +89,7 @@ impl<'t> Parser<'_, 't> {
         self.tokens.get(self.at).map_or(self.text.len(), |token| token.start)
     }
 
-    fn error(&self, allowed: &str) -> XPathError {
+    fn error(&self, allowed: &str) -> Box<XPathError> {
         let (position, found) = match self.tokens.get(self.at) {
             Some(token) => {
                 let text = self.text.get(token.start..token.end).unwrap_or_default();
@@ -96,7 +97,7 @@ impl<'t> Parser<'_, 't> {
             }
             None => (self.text.len(), "the end".to_owned()),
         };
-        XPathError::Syntax { expression: quote(self.text, position), position, found, allowed: allowed.to_owned() }
+        Box::new(XPathError::Syntax { expression: quote(self.text, position), position, found, allowed: allowed.to_owned() })
     }
 
     fn eat(&mut self, kind: Kind<'_>) -> bool {
@@ -105,15 +106,15 @@ impl<'t> Parser<'_, 't> {
         is_it
     }
 
-    fn expect(&mut self, kind: Kind<'_>, allowed: &str) -> Result<(), XPathError> {
+    fn expect(&mut self, kind: Kind<'_>, allowed: &str) -> Res<()> {
         if self.eat(kind) { Ok(()) } else { Err(self.error(allowed)) }
     }
 
     /// Operators of `lowest` rank or tighter ones (14, 21 to 27).
-    fn expr(&mut self, lowest: Rank) -> Result<Expr, XPathError> {
+    fn expr(&mut self, lowest: Rank) -> Res<Expr> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
-            return Err(XPathError::Depth { position: self.position(), most: MOST_DEPTH });
+            return Err(XPathError::Depth { position: self.position(), most: MOST_DEPTH }.into());
         }
         let mut left = self.unary()?;
         // Operators come in falling rank here: a tighter one on the right is taken by the call for the operand.
@@ -131,7 +132,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// All operands of operators of one rank, from left to right.
-    fn chain(&mut self, first: Expr, of: Rank) -> Result<Expr, XPathError> {
+    fn chain(&mut self, first: Expr, of: Rank) -> Res<Expr> {
         let mut rest = Vec::new();
         while let Some(Kind::Operator(operator)) = self.peek()
             && let Some((rank, binary)) = rank(operator)
@@ -151,7 +152,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Production 27, and 18 behind the signs.
-    fn unary(&mut self) -> Result<Expr, XPathError> {
+    fn unary(&mut self) -> Res<Expr> {
         let mut signs = 0;
         while self.eat(Kind::Operator(Operator::Minus)) {
             signs += 1;
@@ -160,7 +161,7 @@ impl<'t> Parser<'_, 't> {
         Ok(if signs > 0 { Expr::Negate(Box::new(operand), signs) } else { operand })
     }
 
-    fn union(&mut self) -> Result<Expr, XPathError> {
+    fn union(&mut self) -> Res<Expr> {
         let first = self.path()?;
         let position = self.position();
         if self.peek() != Some(Kind::Operator(Operator::Union)) {
@@ -174,7 +175,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Productions 1 to 3 and 19: a location path, or an expression with predicates and steps behind it.
-    fn path(&mut self) -> Result<Expr, XPathError> {
+    fn path(&mut self) -> Res<Expr> {
         match self.peek() {
             Some(Kind::Operator(Operator::Slash)) => {
                 self.at += 1;
@@ -199,7 +200,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Production 20, and the steps behind it.
-    fn filter(&mut self) -> Result<Expr, XPathError> {
+    fn filter(&mut self) -> Res<Expr> {
         let position = self.position();
         let mut expr = self.primary()?;
         let predicates = self.predicates()?;
@@ -215,7 +216,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Production 15.
-    fn primary(&mut self) -> Result<Expr, XPathError> {
+    fn primary(&mut self) -> Res<Expr> {
         let position = self.position();
         let Some(kind) = self.peek() else { return Err(self.error(OPERAND)) };
         let expr = match kind {
@@ -240,7 +241,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Production 16 from the bracket on.
-    fn arguments(&mut self) -> Result<Vec<Expr>, XPathError> {
+    fn arguments(&mut self) -> Res<Vec<Expr>> {
         self.expect(Kind::OpenParen, "(")?;
         let mut all = Vec::new();
         if self.eat(Kind::CloseParen) {
@@ -255,7 +256,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn predicates(&mut self) -> Result<Vec<Expr>, XPathError> {
+    fn predicates(&mut self) -> Res<Vec<Expr>> {
         let mut all = Vec::new();
         while self.eat(Kind::OpenBracket) {
             all.push(self.expr(Rank::Or)?);
@@ -281,13 +282,13 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// A step and all behind it.
-    fn steps(&mut self, steps: &mut Vec<Step>) -> Result<(), XPathError> {
+    fn steps(&mut self, steps: &mut Vec<Step>) -> Res<()> {
         steps.push(self.step()?);
         self.more_steps(steps)
     }
 
     /// Steps as long as `/` or `//` comes.
-    fn more_steps(&mut self, steps: &mut Vec<Step>) -> Result<(), XPathError> {
+    fn more_steps(&mut self, steps: &mut Vec<Step>) -> Res<()> {
         loop {
             let position = self.position();
             if self.eat(Kind::Operator(Operator::SlashSlash)) {
@@ -300,13 +301,13 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Productions 4 to 7 and 12, 13.
-    fn step(&mut self) -> Result<Step, XPathError> {
+    fn step(&mut self) -> Res<Step> {
         let position = self.position();
         let abbreviated = |axis| Step { axis, test: Test::Node, predicates: Vec::new(), position };
         let axis = match self.peek() {
             Some(Kind::Dot) => {
                 self.at += 1;
-                return Ok(abbreviated(Axis::SelfAxis));
+                return Ok(abbreviated(Axis::Itself));
             }
             Some(Kind::DotDot) => {
                 self.at += 1;
@@ -334,7 +335,7 @@ impl<'t> Parser<'_, 't> {
         Ok(Step { axis, test, predicates: self.predicates()?, position })
     }
 
-    fn test(&mut self) -> Result<Test, XPathError> {
+    fn test(&mut self) -> Res<Test> {
         let test = match self.peek() {
             Some(Kind::Star) => Test::Any,
             Some(Kind::PrefixStar(prefix)) => Test::AnyOf(prefix.to_owned()),

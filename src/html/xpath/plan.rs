@@ -82,6 +82,8 @@ pub(super) enum Name {
 pub(super) enum Test {
     /// Elements or, on the attribute axis, attributes of any name.
     Any,
+    /// Nodes that may have children.
+    Parent,
     /// Elements of a namespace.
     Namespace(Namespace),
     /// Elements of this name in lower case, whatever their namespace.

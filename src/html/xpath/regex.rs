@@ -94,7 +94,7 @@ impl<'e> Eval<'e> {
             Some(arg) => self.string(arg, context)?,
             None => Cow::Borrowed(""),
         };
-        self.charge_bytes(text.len().saturating_mul(8))?;
+        self.charge_chars(text.len())?;
         Ok(text)
     }
 

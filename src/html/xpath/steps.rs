@@ -65,6 +65,16 @@ impl<'e> Eval<'e> {
         } else {
             let plain = predicates.iter().take_while(|predicate| !predicate.is_positional()).count();
             let (plain, rest) = predicates.split_at_checked(plain).unwrap_or((predicates, &[]));
+            if let [Predicate::Last] = rest {
+                let mut last = None;
+                self.axis(step.axis, step.test, from, |hit| {
+                    if self.all_hold(plain, hit)? {
+                        last = Some(hit);
+                    }
+                    Ok(true)
+                })?;
+                return last.map_or(Ok(true), found);
+            }
             let mut hits = Vec::new();
             self.axis(step.axis, step.test, from, |hit| {
                 if self.all_hold(plain, hit)? {
@@ -94,12 +104,13 @@ impl<'e> Eval<'e> {
     }
 
     fn holds(&self, predicate: &'e Predicate, context: Context) -> Res<bool> {
+        self.charge(1)?;
         let position = as_number(context.position);
         Ok(match predicate {
             Predicate::Index(wanted) => position == *wanted,
             Predicate::Last => context.position == context.size,
-            Predicate::HasAttr(test) => self.attr_of(context.hit, *test).is_some(),
-            Predicate::AttrIs(test, text) => self.attr_of(context.hit, *test) == Some(text),
+            Predicate::HasAttr(test) => self.attr_of(context.hit, *test)?.is_some(),
+            Predicate::AttrIs(test, text) => self.attr_of(context.hit, *test)? == Some(text),
             Predicate::Plain(op) | Predicate::Positional { op, .. } => self.boolean(op, context)?,
             Predicate::Number { op, .. } => self.number(op, context)? == position,
             Predicate::Any(op) => match self.value(op, context)? {
@@ -110,13 +121,12 @@ impl<'e> Eval<'e> {
     }
 
     /// The value of the attribute of that name, or of the first if the test names none.
-    fn attr_of(&self, hit: Hit, test: Test) -> Option<&'e str> {
-        let Hit::Node(node) = hit else { return None };
-        let value = match self.attr_name(test, node) {
-            Some(name) => self.arena.attr(node, name)?,
-            None => self.arena.attrs(node).next()?.value(),
-        };
-        Some(self.arena.text(value))
+    fn attr_of(&self, hit: Hit, test: Test) -> Res<Option<&'e str>> {
+        let Hit::Node(node) = hit else { return Ok(None) };
+        match self.attr_name(test, node) {
+            Some(name) => self.attr(node, name),
+            None => Ok(self.arena.attrs(node).next().map(|attr| self.arena.text(attr.value()))),
+        }
     }
 
     /// Keeps of a list of nodes those for which a predicate holds; their positions are those in the list.
@@ -202,7 +212,7 @@ impl<'e> Eval<'e> {
             step.predicates.is_empty()
                 && match step.axis {
                     Axis::Child | Axis::Descendant => matches!(step.test, Test::Node | Test::Text),
-                    Axis::SelfAxis | Axis::DescendantOrSelf => matches!(step.test, Test::Node | Test::Text | Test::Any),
+                    Axis::Itself | Axis::DescendantOrSelf => matches!(step.test, Test::Node | Test::Text | Test::Any),
                     _ => false,
                 }
         };
@@ -213,17 +223,13 @@ impl<'e> Eval<'e> {
     pub(super) fn step_of_set(&self, step: &'e Step, from: &[Hit]) -> Res<Vec<Hit>> {
         let mut hits = Vec::new();
         if step.is_positional || from.len() < 2 {
-            // Doubles are taken out when they are more than all that can be there.
-            let most = 2 * (self.arena.len() + self.arena.attr_count()) + 1_024;
             for hit in from {
                 self.charge(1)?;
                 self.step(step, *hit, &mut |hit| {
                     hits.push(hit);
                     Ok(true)
                 })?;
-                if hits.len() > most {
-                    self.sort(&mut hits)?;
-                }
+                self.keep_small(&mut hits)?;
             }
         } else {
             let mut keep = |hit| {
@@ -246,7 +252,7 @@ impl<'e> Eval<'e> {
         let (arena, document) = (self.arena, self.document);
         let (axis, test) = (step.axis, step.test);
         match axis {
-            Axis::Child | Axis::Attribute | Axis::SelfAxis => {
+            Axis::Child | Axis::Attribute | Axis::Itself => {
                 for hit in from {
                     self.axis(axis, test, *hit, &mut *keep)?;
                 }
@@ -287,7 +293,7 @@ impl<'e> Eval<'e> {
                     Some(Hit::Node(node)) => self.behind(node)?,
                     Some(Hit::Attr { owner, .. }) => arena.following(owner, NodeId::DOCUMENT),
                 };
-                self.from_here(test, first, &mut *keep)?;
+                self.onwards(test, first, &mut *keep)?;
             }
             Axis::Preceding => {
                 // What is before a node and not above it is so for any later node.

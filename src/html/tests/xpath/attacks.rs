@@ -114,6 +114,23 @@ fn what_must_look_at_pairs_of_nodes_ends_in_an_error() {
 }
 
 #[test]
+fn long_predicates_on_many_nodes_are_counted_too() {
+    let document = flat(10_000);
+    for predicate in [
+        vec!["false()"; 5_000].join(" or "),
+        vec!["'a' != 'b'"; 3_500].join(" and "),
+        vec!["1"; 15_000].join(" + "),
+        format!("concat({}) = 'b'", vec!["'a'"; 10_000].join(",")),
+        format!("@class{}", "][@class".repeat(5_000)),
+        format!("translate('a', '{}', '') = 'b'", "b".repeat(60_000)),
+        format!("has-class({})", vec!["'c'"; 10_000].join(",")),
+    ] {
+        let (result, _) = cost(&document, &format!("//*[{predicate}]"));
+        assert!(matches!(result, Err(XPathError::Budget { .. })), "{}", &predicate[..30]);
+    }
+}
+
+#[test]
 fn positions_that_are_near_are_found_without_looking_further() {
     let document = flat(20_000);
     let nodes = document.node_count() as u64;

@@ -80,8 +80,8 @@ impl Path {
         for step in &self.steps {
             let slash = if is_open { "" } else { "/" };
             let is_all = step.axis == "descendant-or-self" && step.test == "node()" && step.predicates.is_empty();
-            if step.short && is_all && !text.is_empty() && !is_open && !std::ptr::eq(step, &raw const *self.steps.last().unwrap())
-            {
+            let is_last = std::ptr::eq(step, &raw const *self.steps.last().unwrap());
+            if step.short && is_all && (self.from_root || !text.is_empty()) && !text.ends_with('/') && !is_last {
                 // `//` instead of a step between two others.
                 text.push('/');
                 continue;

@@ -94,8 +94,8 @@ impl<'e> Eval<'e> {
         let mut id = NodeId::DOCUMENT;
         while id.is_some() && !wanted.is_empty() {
             self.charge(1)?;
-            if let Some(value) = self.arena.attr(id, known::ID)
-                && wanted.remove(self.arena.text(value))
+            if let Some(value) = self.attr(id, known::ID)?
+                && wanted.remove(value)
             {
                 found.push(Hit::Node(id));
             }
@@ -110,8 +110,8 @@ impl<'e> Eval<'e> {
         let mut id = hit.node();
         while id.is_some() {
             self.charge(1)?;
-            if let Some(value) = self.arena.attr(id, name) {
-                let value = self.arena.text(value).as_bytes();
+            if let Some(value) = self.attr(id, name)? {
+                let value = value.as_bytes();
                 let Some((start, rest)) = value.split_at_checked(wanted.len()) else { return Ok(false) };
                 return Ok(start.eq_ignore_ascii_case(wanted.as_bytes()) && matches!(rest.first(), None | Some(b'-')));
             }

@@ -1,6 +1,7 @@
 //! Functions that give strings (XPath 1.0, 4.1 and 4.2). Characters are Unicode scalar values.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use super::Function;
 use crate::html::xpath::eval::{Context, Eval, Res};
@@ -51,7 +52,7 @@ impl<'e> Eval<'e> {
             }
             (Function::NormalizeSpace, args) => {
                 let text = self.string_or_context(args, context)?;
-                self.charge_bytes(text.len())?;
+                self.charge_chars(text.len())?;
                 normalize_space(text)
             }
             (Function::Translate, [text, from, to]) => {
@@ -72,7 +73,7 @@ impl<'e> Eval<'e> {
     }
 
     fn translate(&self, text: Cow<'e, str>, from: &str, to: &str) -> Res<Cow<'e, str>> {
-        self.charge_bytes(text.len() + from.len() + to.len())?;
+        self.charge_chars(text.len() + from.len() + to.len())?;
         let mut to = to.chars();
         // Of a character that comes twice the first counts; one without partner is left out.
         let mut pairs: Vec<(char, Option<char>)> = from.chars().map(|c| (c, to.next())).collect();
@@ -111,8 +112,8 @@ fn cut(text: Cow<'_, str>, start: usize, end: usize) -> Cow<'_, str> {
 fn range(text: &str, from: f64, len: Option<f64>) -> (usize, usize) {
     let from = number::round(from);
     let behind = len.map_or(f64::INFINITY, |len| from + number::round(len));
-    // Comparisons with NaN are false, so nothing is taken.
-    if !(from < behind) {
+    // With NaN there is no order, so nothing is taken.
+    if from.partial_cmp(&behind) != Some(Ordering::Less) {
         return (0, 0);
     }
     let byte_of = |position: f64| {

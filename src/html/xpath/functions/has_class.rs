@@ -11,7 +11,7 @@ impl<'e> Eval<'e> {
     /// A class may be several words: they must stand side by side then, as in parsel. Letter case counts.
     pub(super) fn has_class(&self, args: &'e [Op], context: Context) -> Res<bool> {
         let list = match context.hit {
-            Hit::Node(node) => self.arena.attr(node, known::CLASS).map(|value| self.arena.text(value)),
+            Hit::Node(node) => self.attr(node, known::CLASS)?,
             Hit::Attr { .. } => None,
         };
         for arg in args {
@@ -27,7 +27,7 @@ impl<'e> Eval<'e> {
                 }
             };
             let Some(list) = list else { return Ok(false) };
-            self.charge_bytes(list.len())?;
+            self.charge_chars(list.len())?;
             if !has(list, &wanted) {
                 return Ok(false);
             }
