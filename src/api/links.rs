@@ -7,10 +7,9 @@
 use std::collections::HashSet;
 
 use regex::Regex;
-use scraper::ElementRef;
 use url::{Host, Url};
 
-use super::selector::{Page, Selection, SelectorError, compile_pattern};
+use super::selector::{NodeKind, NodeRef, Page, Selection, SelectorError, compile_pattern};
 
 /// A link of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ pub fn base_url(page: &Page, document: &Url) -> Url {
 #[must_use]
 pub fn extract_links(page: &Page, document: &Url) -> Vec<Link> {
     let base = base_url(page, document);
-    first_of_each(page.css("a[href], area[href]").elements().filter_map(|element| link(element, &base)).collect())
+    first_of_each(page.css("a[href], area[href]").nodes().filter_map(|element| link(element, &base)).collect())
 }
 
 /// The links of a page that a filter lets pass.
@@ -50,7 +49,7 @@ pub fn links_with(page: &Page, document: &Url, filter: &LinkFilter) -> Vec<Link>
         Some(regions) => page.css(regions).css("a[href], area[href]"),
         None => page.css("a[href], area[href]"),
     };
-    let links = anchors.elements().filter_map(|element| link(element, &base));
+    let links = anchors.nodes().filter_map(|element| link(element, &base));
     first_of_each(links.filter(|link| filter.allows(&link.url)).collect())
 }
 
@@ -191,7 +190,7 @@ pub const IGNORED_EXTENSIONS: &[&str] = &[
     "css", "js", "woff", "woff2", "ttf", "otf", "eot",
 ];
 
-fn link(element: ElementRef<'_>, base: &Url) -> Option<Link> {
+fn link(element: NodeRef<'_>, base: &Url) -> Option<Link> {
     let url = base.join(element.attr("href")?).ok().filter(is_web)?;
     let nofollow = element.attr("rel").is_some_and(|rel| {
         rel.split(|c: char| c.is_ascii_whitespace() || c == ',').any(|word| word.eq_ignore_ascii_case("nofollow"))
@@ -201,11 +200,11 @@ fn link(element: ElementRef<'_>, base: &Url) -> Option<Link> {
 
 /// Anchors can be made to nest (`<a><object><a>`), so the text of one is bounded: else all of them together could be
 /// as long as the square of the page.
-fn link_text(element: ElementRef<'_>) -> String {
+fn link_text(element: NodeRef<'_>) -> String {
     const MAX_NODES: usize = 1000;
     const MAX_BYTES: usize = 2048;
     let mut text = String::new();
-    for part in element.descendants().take(MAX_NODES).filter_map(|node| node.value().as_text()) {
+    for part in element.descendants().take(MAX_NODES).filter(|node| node.kind() == NodeKind::Text).filter_map(NodeRef::data) {
         let room = MAX_BYTES - text.len();
         if part.len() > room {
             let end = (0..=room).rev().find(|end| part.is_char_boundary(*end)).unwrap_or(0);

@@ -27,7 +27,7 @@ const QUERY_EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("malformed-unclosed", "a::attr(href)", "an HTML5 tree ends the anchor at the paragraph and opens it again inside"),
     ("malformed-unclosed", "a::text", "an HTML5 tree ends the anchor at the paragraph and opens it again inside"),
     ("malformed-unclosed", "li::text", "an HTML5 tree puts an anchor around the text of the list items"),
-    ("css-selectors", "li:contains(\"B\")::text", ":contains() is an extension of cssselect, not CSS"),
+    ("uppercase-tags", "p.price::text", "a page without a doctype is in quirks mode, where classes match in any case"),
     ("empty-doc", "body", "an HTML5 tree always has a body"),
     ("xhtml", "p span::text", "a slash does not close a paragraph in HTML"),
     ("xhtml", "body > span::text", "a slash does not close a paragraph in HTML"),
@@ -176,9 +176,9 @@ fn hrefs_come_from_elements_values_and_texts() {
 
 #[test]
 fn nested_anchors_cannot_blow_up_the_texts() {
-    let html: String = (0..300).map(|n| format!("<a href=/{n}><object>text é")).collect();
+    let html: String = (0..200).map(|n| format!("<a href=/{n}><object>text of link é")).collect();
     let links = extract_links(&Page::parse(&html), &page_url());
-    assert_eq!(links.len(), 300);
+    assert_eq!(links.len(), 200);
     assert!(links.iter().all(|link| link.text.len() <= 2048 && link.text.starts_with("text")));
     assert!(links[0].text.len() > 2040);
 }

@@ -35,7 +35,7 @@ pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
 pub use request::{HandleStatus, Request, RequestError};
 pub use response::{JsonError, Response};
-pub use selector::{Page, Selection, SelectorError};
+pub use selector::{Page, Selection, SelectorError, Variables, XPathValue};
 pub use signal::Signal;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;

@@ -18,7 +18,7 @@ use url::Url;
 use super::lease::LeaseView;
 use super::links::{Link, extract_links};
 use super::request::Request;
-use super::selector::{Page, Selection, SelectorError, matches};
+use super::selector::{Page, PageOptions, Selection, SelectorError, Variables, XPathValue, matches};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::parser::message::Marks;
 use crate::scheduler::job::Job;
@@ -53,7 +53,9 @@ struct Inner {
     latency: Duration,
     lease: Option<LeaseView>,
     marks: Rc<RefCell<Marks>>,
-    text: OnceCell<(Option<String>, &'static Encoding)>,
+    html: PageOptions,
+    /// The text as UTF-8 without a byte order mark: a part of the body where that is UTF-8.
+    text: OnceCell<(Bytes, &'static Encoding)>,
     page: OnceCell<Page>,
     base: OnceCell<Url>,
     pattern_errors: RefCell<Vec<SelectorError>>,
@@ -75,6 +77,7 @@ impl Response {
             latency,
             lease: None,
             marks,
+            html: PageOptions::default(),
             text: OnceCell::new(),
             page: OnceCell::new(),
             base: OnceCell::new(),
@@ -86,6 +89,14 @@ impl Response {
     pub(crate) fn under(mut self, lease: Option<LeaseView>) -> Self {
         if let Some(inner) = Rc::get_mut(&mut self.0) {
             inner.lease = lease;
+        }
+        self
+    }
+
+    /// The same with an engine and bounds for its page. For a response that nobody else has yet.
+    pub(crate) fn read_with(mut self, html: PageOptions) -> Self {
+        if let Some(inner) = Rc::get_mut(&mut self.0) {
+            inner.html = html;
         }
         self
     }
@@ -138,10 +149,11 @@ impl Response {
         &self.0.reply.body
     }
 
-    /// What was odd about the body.
+    /// What was odd about the body. What is odd about its tree ([`BodyFlags::html`]) is known once that is built.
     #[must_use]
     pub fn flags(&self) -> BodyFlags {
-        self.0.reply.flags
+        let html = self.0.page.get().map(Page::exceeded).unwrap_or_default();
+        BodyFlags { html, ..self.0.reply.flags }
     }
 
     /// From send to last byte.
@@ -166,14 +178,8 @@ impl Response {
     /// document, UTF-8 if valid, detection. Never fails: what does not decode becomes U+FFFD.
     #[must_use]
     pub fn text(&self) -> &str {
-        match &self.decoded().0 {
-            Some(text) => text,
-            // `None` says that the body, less a byte order mark, is its own text.
-            None => {
-                let body: &[u8] = &self.0.reply.body;
-                std::str::from_utf8(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)).unwrap_or_default()
-            }
-        }
+        // Known to be UTF-8; the fast check is what it costs to say so again.
+        simdutf8::basic::from_utf8(&self.decoded().0).unwrap_or_default()
     }
 
     /// The encoding the text was read with.
@@ -195,6 +201,43 @@ impl Response {
     /// When the selector does not parse.
     pub fn try_css(&self, selector: &str) -> Result<Selection<'_>, SelectorError> {
         self.page().try_css(selector)
+    }
+
+    /// Selects by XPath 1.0 from the document element; see [`Selection::xpath`]. An expression that does not parse, or takes too
+    /// long on this page, fails the callback when it ends; use [`Response::try_xpath`] for expressions that come from outside.
+    ///
+    /// ```
+    /// # use dragline::prelude::*;
+    /// # fn read(response: &Response) -> (Vec<String>, Option<f64>) {
+    /// let prices = response.xpath("//tr[td='Total']").css(".price::text").getall();
+    /// (prices, response.xpath("count(//img)").number())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn xpath(&self, expression: &str) -> Selection<'_> {
+        self.page().xpath(expression)
+    }
+
+    /// Like [`Response::xpath`], with values for the variables (`$name`) of the expression.
+    #[must_use]
+    pub fn xpath_with(&self, expression: &str, variables: &Variables) -> Selection<'_> {
+        self.page().xpath_with(expression, variables)
+    }
+
+    /// Selects by XPath, at once.
+    ///
+    /// # Errors
+    /// When the expression does not parse, uses what is not there, or takes too long on this page.
+    pub fn try_xpath(&self, expression: &str) -> Result<Selection<'_>, SelectorError> {
+        self.page().try_xpath(expression)
+    }
+
+    /// The value of an XPath expression with its type: nodes, a number, a text or a truth value.
+    ///
+    /// # Errors
+    /// As [`Response::try_xpath`].
+    pub fn xpath_value(&self, expression: &str) -> Result<XPathValue<'_>, SelectorError> {
+        self.page().evaluate(expression, &Variables::default())
     }
 
     /// Matches of a regular expression in the text: its groups, or the whole match without any.
@@ -258,10 +301,15 @@ impl Response {
         self.0.marks.borrow_mut().outcome_hint = Some(hint.into());
     }
 
-    /// The page's tree, built on the first call.
+    /// The page's tree, built on the first call; from the body as it lies there, where that is UTF-8.
     #[must_use]
     pub fn page(&self) -> &Page {
-        self.0.page.get_or_init(|| Page::parse(self.text()))
+        self.0.page.get_or_init(|| Page::from_checked(self.decoded().0.clone(), &self.0.html))
+    }
+
+    /// The page's tree, if it was built.
+    pub(crate) fn built_page(&self) -> Option<&Page> {
+        self.0.page.get()
     }
 
     /// Selector errors of calls that cannot return one.
@@ -284,13 +332,15 @@ impl Response {
         })
     }
 
-    fn decoded(&self) -> &(Option<String>, &'static Encoding) {
+    fn decoded(&self) -> &(Bytes, &'static Encoding) {
         self.0.text.get_or_init(|| {
+            let body = &self.0.reply.body;
             let content_type = self.0.reply.headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
             let tld = self.url().domain().and_then(|d| d.rsplit('.').next());
-            match charset::decode(&self.0.reply.body, content_type, tld) {
-                (Cow::Borrowed(_), encoding) => (None, encoding),
-                (Cow::Owned(text), encoding) => (Some(text), encoding),
+            match charset::decode(body, content_type, tld) {
+                // All of the body but a byte order mark.
+                (Cow::Borrowed(text), encoding) => (body.slice(body.len().saturating_sub(text.len())..), encoding),
+                (Cow::Owned(text), encoding) => (text.into(), encoding),
             }
         })
     }
@@ -305,3 +355,7 @@ impl fmt::Debug for Response {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+#[path = "response_tests.rs"]
+pub(crate) mod tests;

@@ -46,6 +46,16 @@ impl Stats {
         });
     }
 
+    /// Adds `n` and gives what the value was before.
+    pub(crate) fn raise(&self, key: impl Into<Cow<'static, str>>, n: i64) -> i64 {
+        let mut before = 0;
+        self.update(key.into(), |value| {
+            before = value.as_i64().unwrap_or(0);
+            *value = Value::Number(before.saturating_add(n).into());
+        });
+        before
+    }
+
     /// Sets a value.
     pub fn set(&self, key: impl Into<Cow<'static, str>>, to: impl Into<Value>) {
         let to = to.into();
@@ -158,5 +168,6 @@ mod tests {
             }
         });
         assert_eq!(stats.count("n"), 4000);
+        assert_eq!((stats.raise("n", 2), stats.raise("n", 1), stats.raise("new", 1)), (4000, 4002, 0));
     }
 }

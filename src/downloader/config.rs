@@ -161,7 +161,7 @@ impl DownloaderConfig {
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
             statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
-            markers: Arc::new(Markers::of_good(&settings.markers)),
+            markers: Arc::new(Markers::of_good(&settings.markers).read_with(settings.page_options())),
             client: ClientConfig {
                 connect_timeout: settings.download_connect_timeout,
                 verify_certificates: settings.download_verify_certificates,

@@ -13,7 +13,7 @@ use regex::{Regex, RegexBuilder};
 use url::Url;
 
 use super::transport::Reply;
-use crate::api::selector::Page;
+use crate::html::{Page, PageOptions};
 use crate::settings::MarkerRule;
 use crate::web::charset;
 use crate::web::media_type::MediaType;
@@ -45,6 +45,7 @@ pub struct MarkerError {
 #[derive(Default)]
 pub struct Markers {
     rules: Vec<Compiled>,
+    html: PageOptions,
 }
 
 struct Compiled {
@@ -76,7 +77,8 @@ impl Markers {
     /// [`MarkerError`] for the first rule whose selector or pattern cannot be used.
     pub fn compile(rules: &[MarkerRule]) -> Result<Self, MarkerError> {
         let numbered = rules.iter().zip(1..);
-        Ok(Self { rules: numbered.map(|(rule, number)| compiled(number, rule)).collect::<Result<_, _>>()? })
+        let rules = numbered.map(|(rule, number)| compiled(number, rule)).collect::<Result<_, _>>()?;
+        Ok(Self { rules, html: PageOptions::default() })
     }
 
     /// The rules that can be used; the others are errors in the log.
@@ -88,7 +90,13 @@ impl Markers {
                 Err(error) => tracing::error!(%error, "a rule of MARKERS marks nothing"),
             }
         }
-        Self { rules: good }
+        Self { rules: good, html: PageOptions::default() }
+    }
+
+    /// The same, with an engine and bounds for the pages that are looked at.
+    pub(crate) fn read_with(mut self, html: PageOptions) -> Self {
+        self.html = html;
+        self
     }
 
     /// The markers of an answer from `url`, each once, at most 32.
@@ -117,7 +125,7 @@ impl Markers {
         if !by_css.is_empty()
             && let Some(text) = look.text(url)
         {
-            let page = Page::parse(text);
+            let page = Page::parse_with(text, &self.html);
             let hits = by_css.iter().filter(|(_, css)| page.try_css(css).is_ok_and(|selection| !selection.is_empty()));
             found.extend(hits.map(|(rule, _)| rule.marker.as_str()));
         }

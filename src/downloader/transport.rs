@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, StatusCode, Version};
 use url::Url;
 
 use crate::api::failure::Fault;
+use crate::html::Exceeded;
 use crate::plane::{IdentityKey, ProxyUrl};
 
 /// Sends one request and reads its whole answer. Never follows a redirect, never retries.
@@ -96,6 +97,8 @@ pub struct BodyFlags {
     pub not_as_labelled: bool,
     /// It was decoded from a content coding.
     pub decoded: bool,
+    /// Which bounds its tree has met; none as long as nobody asked for the tree.
+    pub html: Exceeded,
 }
 
 impl fmt::Debug for Outgoing {

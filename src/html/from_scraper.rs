@@ -7,6 +7,7 @@ use ego_tree::NodeId as ScraperId;
 use scraper::{Html, Node};
 
 use super::arena::{Arena, AttrList, Kind, Namespace, NodeId};
+use super::by_scraper::{Pair, SourceOrder};
 use super::document::{Doctype, Document, QuirksMode};
 use super::limits::Exceeded;
 use super::span::Span;
@@ -20,7 +21,13 @@ pub(crate) struct Converted {
 
 /// Makes a tree of ours from one of scraper. The content of a template becomes its children.
 pub(crate) fn from_scraper(html: &Html) -> Converted {
-    let mut made = Making { arena: Arena::new(Bytes::new()), doctype: None, nodes: vec![html.tree.root().id()] };
+    convert(html, &SourceOrder::default())
+}
+
+/// The same, with attributes in the order that was noted when the page was parsed.
+pub(crate) fn convert(html: &Html, order: &SourceOrder) -> Converted {
+    let mut made =
+        Making { arena: Arena::new(Bytes::new()), doctype: None, nodes: vec![html.tree.root().id()], order, places: Vec::new() };
     let mut parent = NodeId::DOCUMENT;
     for edge in html.tree.root().traverse().skip(1) {
         match edge {
@@ -42,25 +49,28 @@ pub(crate) fn from_scraper(html: &Html) -> Converted {
         html5ever::tree_builder::QuirksMode::LimitedQuirks => QuirksMode::Limited,
         html5ever::tree_builder::QuirksMode::NoQuirks => QuirksMode::No,
     };
-    let Making { arena, doctype, nodes } = made;
+    let Making { arena, doctype, nodes, .. } = made;
     let document = Document { arena, doctype, quirks, exceeded: Exceeded::default(), steps: 0, order: OnceLock::new() };
     Converted { document, nodes }
 }
 
-struct Making {
+struct Making<'h> {
     arena: Arena,
     doctype: Option<Doctype>,
     nodes: Vec<ScraperId>,
+    order: &'h SourceOrder,
+    /// The attributes of an element in the order of the source; kept for its room.
+    places: Vec<(u32, &'h Pair)>,
 }
 
-impl Making {
+impl<'h> Making<'h> {
     fn copy(&mut self, text: &str) -> Span {
         let start = self.arena.side.len();
         self.arena.side.extend_from_slice(text.as_bytes());
         Span::of_side(start, self.arena.side.len())
     }
 
-    fn node(&mut self, node: &Node, id: ScraperId) -> Option<NodeId> {
+    fn node(&mut self, node: &'h Node, id: ScraperId) -> Option<NodeId> {
         let made = match node {
             Node::Document | Node::Fragment => return None,
             Node::Doctype(doctype) => {
@@ -93,7 +103,12 @@ impl Making {
                     _ => Namespace::Html,
                 };
                 let start = self.arena.attr_count();
-                for (name, value) in &element.attrs {
+                let mut places = std::mem::take(&mut self.places);
+                self.order.of(id, element, &mut places);
+                if places.is_empty() {
+                    places.extend((0..).zip(&element.attrs));
+                }
+                for (_, (name, value)) in &places {
                     let text = match &name.prefix {
                         Some(prefix) if !prefix.is_empty() => format!("{}:{}", &**prefix, &*name.local),
                         _ => name.local.to_string(),
@@ -102,6 +117,7 @@ impl Making {
                     let value = self.copy(value);
                     self.arena.push_attr(attr, value);
                 }
+                self.places = places;
                 let attrs = self.arena.end_attrs(start);
                 let attrs = if attrs.is_empty() { AttrList::EMPTY } else { attrs };
                 let name = self.arena.intern_text(element.name());

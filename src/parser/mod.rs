@@ -5,6 +5,7 @@
 
 mod fence;
 pub mod message;
+mod noting;
 pub(crate) mod pulse;
 pub(crate) mod stage;
 
@@ -28,9 +29,11 @@ use crate::downloader::message::Attempt;
 use crate::downloader::transport::Reply;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
+use crate::html::PageOptions;
 use crate::scheduler::job::Job;
 use fence::Fence;
 use message::{CallbackFault, Control, Effects, Marks, Order, Parsed, Part};
+use noting::Noting;
 use pulse::Pulse;
 use stage::Stage;
 
@@ -48,6 +51,8 @@ pub(crate) struct ParserConfig {
     pub depth_priority: i32,
     /// `CALLBACK_TIMEOUT`.
     pub callback_timeout: Duration,
+    /// `HTML_ENGINE` and the bounds of a page.
+    pub html: PageOptions,
 }
 
 /// Runs callbacks.
@@ -82,7 +87,8 @@ impl Parser {
 
     fn page(&mut self, tag: Tag, job: Arc<Job>, reply: Arc<Reply>, attempt: Attempt, slot: Slot, cx: &mut Cx<'_, Self>) {
         let marks = Rc::new(RefCell::new(Marks::default()));
-        let response = Response::new(job.clone(), reply, attempt.latency, marks.clone()).under(attempt.lease);
+        let response = Response::new(job.clone(), reply, attempt.latency, marks.clone());
+        let response = response.under(attempt.lease).read_with(self.config.html);
         let spider = self.stage.listeners.spider.clone();
         self.run(tag, Some(job.clone()), Origin::Page, marks, Some(response.clone()), slot, cx, move |out| {
             Box::pin(async move {
@@ -101,7 +107,10 @@ impl Parser {
             Order::Failed { tag, job, fault, reply, attempt } => {
                 let marks = Rc::new(RefCell::new(Marks::default()));
                 let Attempt { latency, lease, .. } = attempt.unwrap_or_default();
-                let response = reply.map(|reply| Response::new(job.clone(), reply, latency, marks.clone()).under(lease.clone()));
+                let response = reply.map(|reply| {
+                    let response = Response::new(job.clone(), reply, latency, marks.clone());
+                    response.under(lease.clone()).read_with(self.config.html)
+                });
                 let failure = Failure::new(job.clone(), fault, response.clone(), lease, marks.clone());
                 self.run(tag, Some(job.clone()), Origin::Page, marks, response, slot, cx, move |out| {
                     Box::pin(async move {
@@ -167,6 +176,7 @@ impl Parser {
         let mut gone = alive.subscribe();
         let stage = self.stage.clone();
         let (listeners, page, limit) = (stage.listeners.clone(), job.clone(), self.config.callback_timeout);
+        let response = response.map(|response| Noting::new(response, stage.listeners.context.stats().clone()));
         let body = async move {
             let (mut out, result) = match callback(out).await {
                 Ok(ended) => ended,
@@ -178,9 +188,10 @@ impl Parser {
                 Ok(()) => out
                     .take_refused()
                     .map(|e| e.to_string())
-                    .or_else(|| response.and_then(|r| r.take_selector_errors().first().map(ToString::to_string)))
+                    .or_else(|| response.as_ref().and_then(|r| r.take_selector_errors().first().map(ToString::to_string)))
                     .map(CallbackFault::Error),
             };
+            drop(response);
             if let Some(fault) = fault {
                 return Ok(Err(fault));
             }

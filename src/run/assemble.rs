@@ -205,6 +205,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             max_effects: settings.callback_max_effects,
             depth_priority: settings.depth_priority,
             callback_timeout: settings.callback_timeout,
+            html: settings.page_options(),
         };
         let make = {
             let (stage, facts, pulse) = (stage.clone(), facts.clone(), pulse.clone());

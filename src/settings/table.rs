@@ -20,10 +20,11 @@ use super::rule::{
 use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
-    RequestRecords, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
+    ProgressStyle, RequestRecords, UnmatchedLease,
 };
 use super::watched::{ConfigNames, MarkerRules};
+use crate::html::{Limits, PageOptions};
 
 const DAY: f64 = 86_400.0;
 
@@ -81,6 +82,24 @@ settings_table! {
         "COOKIES_ENABLED" Restart cookies_enabled: bool = Flag, json!(true);
         /// Ask for compressed bodies (gzip, deflate, br, zstd) and decode them.
         "COMPRESSION_ENABLED" Restart compression_enabled: bool = Flag, json!(true);
+    }
+    "Reading pages" {
+        /// Who builds the tree of a page and answers CSS: `dragline`, our own engine, which has bounds; `scraper`, html5ever and
+        /// scraper, which have none, so that a hostile page can hold a thread for minutes; `compare`, both: ours answers, and
+        /// what the other one answers otherwise is counted and logged.
+        "HTML_ENGINE" Restart html_engine: HtmlEngine = Choice {
+            of: &[("dragline", HtmlEngine::Dragline), ("scraper", HtmlEngine::Scraper), ("compare", HtmlEngine::Compare)],
+            note: "" }, json!("dragline");
+        /// Elements open at once in the tree of a page; deeper ones are attached higher up, as browsers do. With the engine
+        /// `dragline`, as those below.
+        "HTML_MAX_DEPTH" Restart html_max_depth: usize = Whole::<usize>::between(8, 1_000_000), json!(512);
+        /// Nodes of a page; where one has more, its tree ends there.
+        "HTML_MAX_NODES" Restart html_max_nodes: usize = Whole::<usize>::between(10, 1_000_000_000), json!(8_000_000);
+        /// Attributes of all elements of a page; further ones are left out.
+        "HTML_MAX_ATTRIBUTES" Restart html_max_attributes: usize = Whole::<usize>::between(10, 1_000_000_000), json!(8_000_000);
+        /// Steps through lists of open elements for each byte of a page, beside 100,000; real pages need 0.11. Where a page takes
+        /// more, its tree ends there.
+        "HTML_STEPS_PER_BYTE" Restart html_steps_per_byte: u64 = Whole::<u64>::between(1, 1_000_000), json!(16);
     }
     "Redirects and retries" {
         /// Follow redirects.
@@ -306,6 +325,18 @@ settings_table! {
 }
 
 impl Settings {
+    /// How pages are read: `HTML_ENGINE` and the bounds beside it.
+    pub fn page_options(&self) -> PageOptions {
+        let limits = Limits {
+            depth: self.html_max_depth,
+            nodes: self.html_max_nodes,
+            attributes: self.html_max_attributes,
+            steps_per_byte: self.html_steps_per_byte,
+            ..Limits::default()
+        };
+        PageOptions::default().engine(self.html_engine).limits(limits)
+    }
+
     /// All keys, in the order of the documentation.
     pub fn keys() -> &'static [Key] {
         &KEYS

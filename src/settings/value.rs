@@ -3,6 +3,7 @@
 use std::fmt;
 
 pub use crate::apcloudy::{JobId, LogLevel};
+pub use crate::html::Engine as HtmlEngine;
 
 use super::redact::{REDACTED, is_public_header, redact_text};
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
+use simdutf8::basic::from_utf8;
 
 use super::charset_prescan::declared_encoding;
 use super::media_type::MediaType;
@@ -25,17 +26,26 @@ const DETECTOR_BYTES: usize = 16 * 1024;
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>, host_tld: Option<&str>) -> (Cow<'a, str>, &'static Encoding) {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
         let text = body.get(mark_bytes..).unwrap_or_default();
-        return (encoding.decode_without_bom_handling(text).0, encoding);
+        return (decoded(encoding, text), encoding);
     }
     let named = content_type.and_then(MediaType::parse).and_then(|media_type| media_type.charset());
     if let Some(encoding) = named.or_else(|| declared_encoding(body)) {
-        return (encoding.decode_without_bom_handling(body).0, encoding);
+        return (decoded(encoding, body), encoding);
     }
-    if let Ok(text) = std::str::from_utf8(body) {
+    if let Ok(text) = from_utf8(body) {
         return (Cow::Borrowed(text), UTF_8);
     }
     let encoding = guessed(body, host_tld);
     (encoding.decode_without_bom_handling(body).0, encoding)
+}
+
+fn decoded<'a>(encoding: &'static Encoding, body: &'a [u8]) -> Cow<'a, str> {
+    if encoding == UTF_8
+        && let Ok(text) = from_utf8(body)
+    {
+        return Cow::Borrowed(text);
+    }
+    encoding.decode_without_bom_handling(body).0
 }
 
 fn guessed(body: &[u8], host_tld: Option<&str>) -> &'static Encoding {

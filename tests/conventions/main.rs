@@ -11,7 +11,7 @@ use dragline::settings::Settings;
 use source::sources;
 
 /// Folders that know no actor and no engine.
-const NO_ACTOR: &[&str] = &["api/", "web/", "settings/", "apcloudy/", "spinneret/", "plane/", "export/"];
+const NO_ACTOR: &[&str] = &["api/", "html/", "web/", "settings/", "apcloudy/", "spinneret/", "plane/", "export/"];
 
 /// Places in them that may: file, and what it may name.
 const ACTOR_ALLOWED: &[(&str, &str)] = &[];
@@ -63,6 +63,19 @@ fn rules_settings_and_wire_formats_know_no_actor_and_no_engine() {
         }
     }
     none(&problems, "these folders may not name an actor or the engine; pass what they need as a value or a trait");
+}
+
+#[test]
+fn the_html_engine_knows_no_other_folder() {
+    let mut problems = Vec::new();
+    for source in sources().iter().filter(|s| s.path.starts_with("html/")) {
+        for (at, _) in source.code.match_indices("crate::") {
+            if !source.code[at..].starts_with("crate::html::") {
+                problems.push(format!("src/{}:{}", source.path, source.line_of(at)));
+            }
+        }
+    }
+    none(&problems, "src/html is usable alone; give it what it needs as a value");
 }
 
 #[test]

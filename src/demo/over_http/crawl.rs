@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Client;
-use scraper::{Html, Selector};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use url::Url;
 
 use super::{client, first_text, json_at, links, site, text};
+use crate::html::Page;
 
 const WORKERS: usize = 8;
 
@@ -85,10 +85,9 @@ async fn crawl(start: Url) -> BTreeMap<String, Seen> {
 
 /// The fields of a product page, taken from the HTML alone.
 fn product(page: &str, url: &str, authors: &BTreeMap<String, u64>) -> Value {
-    let page = Html::parse_document(page);
-    let attribute = |selector: &str, name: &str| {
-        page.select(&Selector::parse(selector).unwrap()).next().unwrap().value().attr(name).unwrap().to_owned()
-    };
+    let page = Page::parse(page);
+    let page = page.root();
+    let attribute = |selector: &str, name: &str| page.css(selector).attr(name).unwrap().to_owned();
     let author_url = Url::parse(url).unwrap().join(&attribute(".product .author a", "href")).unwrap().to_string();
     let sku = attribute("article.product", "data-sku");
     assert_eq!(first_text(&page, "table.product-info tr:first-child td"), sku);
@@ -136,7 +135,7 @@ async fn the_crawl_equals_the_truth(products: u32, seed: u64) {
 
     let mut authors = BTreeMap::new();
     for (url, seen) in crawled.iter().filter(|(url, _)| url.contains("/authors/")) {
-        let date = first_text(&Html::parse_document(&seen.page), ".author-born-date");
+        let date = first_text(&Page::parse(&seen.page).root(), ".author-born-date");
         authors.insert(url.clone(), date.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
     }
     let shown = |url: &&String| url.contains("/products/") && !url.contains('?');

@@ -9,11 +9,11 @@ use std::io::Read as _;
 use std::sync::Once;
 
 use reqwest::{Client, Response};
-use scraper::{Html, Selector};
 use serde_json::Value;
 use url::Url;
 
 use super::{Delays, RunningSite, Site, SiteOptions};
+use crate::html::{Page, Selection};
 
 fn client() -> Client {
     static PROVIDER: Once = Once::new();
@@ -53,11 +53,12 @@ async fn text(response: Response) -> String {
 }
 
 fn links(page: &str, base: &Url) -> Vec<Url> {
-    let anchors = Selector::parse("a[href]").unwrap();
-    Html::parse_document(page).select(&anchors).filter_map(|a| base.join(a.value().attr("href").unwrap().trim()).ok()).collect()
+    Page::parse(page).css("a[href]::attr(href)").strs().filter_map(|href| base.join(href.trim()).ok()).collect()
 }
 
-fn first_text(page: &Html, selector: &str) -> String {
-    let found = page.select(&Selector::parse(selector).unwrap()).next().unwrap_or_else(|| panic!("no {selector}"));
-    found.text().collect::<String>().trim().to_owned()
+/// All text in the first element that a selector finds in a selection, trimmed.
+fn first_text(page: &Selection<'_>, selector: &str) -> String {
+    let found = page.css(selector);
+    let node = found.nodes().next().unwrap_or_else(|| panic!("no {selector}"));
+    node.text().trim().to_owned()
 }

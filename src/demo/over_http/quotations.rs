@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use scraper::{Html, Selector};
-
 use super::{client, first_text, text};
 use crate::demo::quotes::{self, QuotesOptions};
+use crate::html::{NodeRef, Page};
 
 #[tokio::test]
 async fn the_quotations_have_the_structure_of_the_tutorials() {
@@ -16,18 +15,13 @@ async fn the_quotations_have_the_structure_of_the_tutorials() {
     let (mut found, mut about) = (Vec::new(), BTreeSet::new());
     loop {
         let page = text(client.get(url.clone()).send().await.unwrap()).await;
-        let html = Html::parse_document(&page);
-        for quote in html.select(&Selector::parse("div.quote").unwrap()) {
-            let inner = Html::parse_fragment(&quote.html());
-            let tags: Vec<String> =
-                inner.select(&Selector::parse("div.tags a.tag").unwrap()).map(|a| a.text().collect()).collect();
-            found.push((first_text(&inner, "span.text"), first_text(&inner, "small.author"), tags));
+        let page = Page::parse(&page);
+        for quote in page.css("div.quote") {
+            let tags: Vec<String> = quote.css("div.tags a.tag").nodes().map(NodeRef::text).collect();
+            found.push((first_text(&quote, "span.text"), first_text(&quote, "small.author"), tags));
         }
-        let next =
-            html.select(&Selector::parse("li.next > a").unwrap()).next().map(|a| a.value().attr("href").unwrap().to_owned());
-        about.extend(
-            html.select(&Selector::parse(".author + a").unwrap()).map(|a| url.join(a.value().attr("href").unwrap()).unwrap()),
-        );
+        let next = page.css("li.next > a::attr(href)").get();
+        about.extend(page.css(".author + a::attr(href)").strs().map(|href| url.join(href).unwrap()));
         let Some(next) = next else { break };
         url = url.join(&next).unwrap();
     }
@@ -45,11 +39,12 @@ async fn the_quotations_have_the_structure_of_the_tutorials() {
         assert_eq!(moved.status().as_u16(), 308);
         let page =
             text(client.get(link.join(moved.headers()["location"].to_str().unwrap()).unwrap()).send().await.unwrap()).await;
-        let html = Html::parse_document(&page);
+        let page = Page::parse(&page);
+        let root = page.root();
         people.insert((
-            first_text(&html, "h3.author-title"),
-            first_text(&html, "span.author-born-date"),
-            first_text(&html, "span.author-born-location"),
+            first_text(&root, "h3.author-title"),
+            first_text(&root, "span.author-born-date"),
+            first_text(&root, "span.author-born-location"),
         ));
     }
     let expected: BTreeSet<_> = quotes::authors(&options).into_iter().map(|a| (a.name, a.born_date, a.born_location)).collect();
@@ -65,14 +60,7 @@ async fn the_quotations_let_in_only_those_who_send_their_token() {
     let form = client.get(login.clone()).send().await.unwrap();
     let cookie = form.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     let page = text(form).await;
-    let token = Html::parse_document(&page)
-        .select(&Selector::parse("input[name=csrf_token]").unwrap())
-        .next()
-        .unwrap()
-        .value()
-        .attr("value")
-        .unwrap()
-        .to_owned();
+    let token = Page::parse(&page).css("input[name=csrf_token]::attr(value)").get().unwrap();
     let send = |body: String, cookie: String| {
         client
             .post(login.clone())

@@ -4,7 +4,6 @@
 //! Nothing here panics or recurses on a page; recursion on a selector is bounded when it is read. A selection that would
 //! cost too much stops and says so.
 
-mod cache;
 mod compound;
 mod element;
 mod error;
@@ -20,7 +19,6 @@ use std::cell::Cell;
 
 use selectors::parser::Selector;
 
-pub(crate) use cache::{Report, compile};
 pub(crate) use error::CssError;
 pub(crate) use select::Found;
 

@@ -1,15 +1,20 @@
-//! Tests of the engine as a whole.
+//! Tests of the engine as a whole: conformance tables, comparison with other engines, hostile pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod attacks;
 mod css;
 mod differential;
+mod engines;
 mod fragment;
 mod fuzz;
+mod mixing;
 mod mutate;
 mod oracle;
 mod order;
+mod properties;
+mod selection;
 mod selectors;
+mod serialize;
 mod shrink;
 mod soup;
 mod tokenizer;

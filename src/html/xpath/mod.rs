@@ -6,7 +6,6 @@
 
 mod ast;
 mod axes;
-mod cache;
 mod compare;
 mod compile;
 mod error;
@@ -24,11 +23,8 @@ pub(crate) mod value;
 pub use error::XPathError;
 pub(crate) use value::{Value, Variables};
 
-use std::sync::{Arc, LazyLock};
-
 use super::document::Document;
 use super::hit::Hit;
-use cache::Cache;
 use eval::{Context, Eval};
 
 /// Steps an evaluation may take for each node of the page; a path looks at each node once or twice.
@@ -53,16 +49,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { steps_per_node: STEPS_PER_NODE, steps: STEPS, string_bytes: STRING_BYTES }
     }
-}
-
-/// The compiled expression of a text, from the cache of the process.
-///
-/// # Errors
-///
-/// As [`Compiled::parse`].
-pub(crate) fn compiled(text: &str) -> Result<Arc<Compiled>, XPathError> {
-    static CACHE: LazyLock<Cache> = LazyLock::new(Cache::default);
-    CACHE.get(text)
 }
 
 /// A compiled expression, for any page.

@@ -44,6 +44,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
+        ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
         (_, "number") => (json!(0.25), "0.25".to_owned()),
@@ -188,6 +189,10 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.spool_max_bytes, 1 << 30);
     assert_eq!((settings.apcloudy_request_records, settings.apcloudy_on_fatal), (RequestRecords::Final, OnFatal::Spool));
     assert_eq!((settings.apcloudy_url, settings.apcloudy_secret_key, settings.job_id), (None, None, None));
+    let limits = crate::html::Limits::default();
+    assert_eq!((settings.html_engine, settings.html_max_depth), (crate::html::Engine::Dragline, limits.depth));
+    assert_eq!((settings.html_max_nodes, settings.html_max_attributes), (limits.nodes, limits.attributes));
+    assert_eq!((settings.html_steps_per_byte, limits.steps), (limits.steps_per_byte, 100_000));
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
 }

@@ -1,7 +1,6 @@
 //! The specification's rules as tables, on pages small enough to see the answer.
 
 use super::*;
-use crate::html::xpath::compiled;
 use crate::html::xpath::value::string_value;
 
 const PAGE: &str = "<!DOCTYPE html><html id=html><head id=head></head><body id=body xml:lang=en-GB>\
@@ -272,13 +271,4 @@ fn results_become_texts_as_scrapy_gives_them() {
     assert!(texts("//none").is_empty());
     assert_eq!(string_value(&document, top(&document)), "12x210in");
     assert!(evaluate(&document, "//ul").unwrap().scrapy_text().is_none());
-}
-
-#[test]
-fn an_expression_is_compiled_once_for_all_threads() {
-    let first = compiled("//ul/li[@id]").unwrap();
-    let other = std::thread::spawn(|| compiled("//ul/li[@id]").unwrap()).join().unwrap();
-    assert!(std::sync::Arc::ptr_eq(&first, &other));
-    assert_eq!(first.text(), "//ul/li[@id]");
-    assert!(compiled("//ul[").is_err());
 }

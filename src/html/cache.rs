@@ -1,4 +1,4 @@
-//! Compiled selectors and patterns of this thread, by their text. At most 256 of each; failures are kept as well, so
+//! Compiled selectors, expressions and patterns of this thread, by their text. At most 256 of each; failures are kept as well, so
 //! that a bad selector in a loop is compiled and logged once.
 
 use std::cell::{Cell, RefCell};
@@ -7,27 +7,44 @@ use std::rc::Rc;
 
 use regex::Regex;
 
-use super::compiled::Compiled;
-use super::{SelectorError, pattern};
+use super::error::SelectorError;
+use super::{by_scraper, css, pattern, xpath};
+
+/// A longer text, in bytes, is compiled each time.
+const LONGEST: usize = 16 << 10;
 
 /// Half of the bound: entries live in two generations, and the older one is dropped when the younger is full.
 const GENERATION: usize = 128;
 
 /// Whether a failure is logged here or left to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Report {
+pub(crate) enum Report {
     Log,
     Quiet,
 }
 
 /// The compiled form of a CSS selector.
-pub(super) fn selector(text: &str, report: Report) -> Result<Rc<Compiled>, SelectorError> {
-    thread_local!(static CACHE: RefCell<Generations<Compiled>> = RefCell::default());
-    CACHE.with_borrow_mut(|cache| cache.get(text, report, Compiled::parse))
+pub(crate) fn css(text: &str, report: Report) -> Result<Rc<css::Compiled>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<css::Compiled>> = RefCell::default());
+    let compile = |text: &str| css::Compiled::parse(text).map_err(|error| SelectorError::of_css(&error));
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, compile))
+}
+
+/// A CSS selector as scraper compiles it.
+pub(crate) fn for_scraper(text: &str, report: Report) -> Result<Rc<by_scraper::Compiled>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<by_scraper::Compiled>> = RefCell::default());
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, by_scraper::Compiled::parse))
+}
+
+/// The compiled form of an XPath expression.
+pub(crate) fn xpath(text: &str, report: Report) -> Result<Rc<xpath::Compiled>, SelectorError> {
+    thread_local!(static CACHE: RefCell<Generations<xpath::Compiled>> = RefCell::default());
+    let compile = |text: &str| xpath::Compiled::parse(text).map_err(|error| SelectorError::of_xpath(text, &error));
+    CACHE.with_borrow_mut(|cache| cache.get(text, report, compile))
 }
 
 /// The compiled form of a regular expression.
-pub(super) fn pattern(text: &str, report: Report) -> Result<Rc<Regex>, SelectorError> {
+pub(crate) fn pattern(text: &str, report: Report) -> Result<Rc<Regex>, SelectorError> {
     thread_local!(static CACHE: RefCell<Generations<Regex>> = RefCell::default());
     CACHE.with_borrow_mut(|cache| cache.get(text, report, pattern::compile))
 }
@@ -56,6 +73,10 @@ impl<T> Generations<T> {
         report: Report,
         compile: impl FnOnce(&str) -> Result<T, SelectorError>,
     ) -> Result<Rc<T>, SelectorError> {
+        if text.len() > LONGEST {
+            let entry = Entry { result: compile(text).map(Rc::new), logged: Cell::new(false) };
+            return entry.take(report);
+        }
         if let Some(entry) = self.young.get(text) {
             return entry.take(report);
         }
@@ -100,6 +121,14 @@ mod tests {
             assert_eq!(*cache.get(&text, Report::Quiet, |_| Ok(n)).unwrap(), n);
             assert!(cache.young.len() + cache.old.len() <= 2 * GENERATION);
         }
+    }
+
+    #[test]
+    fn a_very_long_text_is_not_kept() {
+        let mut cache = Generations::<usize>::default();
+        let text = "x".repeat(LONGEST + 1);
+        assert_eq!(*cache.get(&text, Report::Quiet, |text| Ok(text.len())).unwrap(), LONGEST + 1);
+        assert!(cache.young.is_empty() && cache.old.is_empty());
     }
 
     #[test]

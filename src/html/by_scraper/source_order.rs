@@ -14,11 +14,11 @@ use scraper::node::Element;
 use scraper::{Html, HtmlTreeSink};
 
 /// An attribute as the tree keeps it.
-pub(super) type Pair = (QualName, StrTendril);
+pub(crate) type Pair = (QualName, StrTendril);
 
 /// The source order of attributes, for the elements whose sorted order is another one.
 #[derive(Default)]
-pub(super) struct SourceOrder {
+pub(crate) struct SourceOrder {
     /// Where the places of an element start in `places`; sorted by element once the page is built.
     starts: Vec<(NodeId, usize)>,
     /// For each attribute of such an element, in sorted order, its place in the source.
@@ -28,7 +28,7 @@ pub(super) struct SourceOrder {
 impl SourceOrder {
     /// Puts the attributes of an element as they stand in the source into `out`, each with its place. Leaves it empty
     /// where the element's own order is that order.
-    pub(super) fn of<'e>(&self, id: NodeId, element: &'e Element, out: &mut Vec<(u32, &'e Pair)>) {
+    pub(crate) fn of<'e>(&self, id: NodeId, element: &'e Element, out: &mut Vec<(u32, &'e Pair)>) {
         out.clear();
         if let Some(start) = self.start(id)
             && let Some(places) = self.places.get(start..)
@@ -62,13 +62,13 @@ impl SourceOrder {
 }
 
 /// Builds the tree of a document and notes the order of its attributes.
-pub(super) fn parse(text: &str) -> (Html, SourceOrder) {
+pub(crate) fn parse(text: &str) -> (Html, SourceOrder) {
     let sink = Sink { tree: HtmlTreeSink::new(Html::new_document()), order: RefCell::default(), merged: RefCell::default() };
     html5ever::parse_document(sink, without_scripting()).one(text)
 }
 
 /// A crawler runs no script: what is in `noscript` is content (WHATWG HTML, 13.2.6.4.4 and 13.2.6.4.7).
-pub(super) fn without_scripting() -> ParseOpts {
+fn without_scripting() -> ParseOpts {
     let mut options = ParseOpts::default();
     options.tree_builder.scripting_enabled = false;
     options
@@ -232,5 +232,45 @@ impl TreeSink for Sink {
 
     fn maybe_clone_an_option_into_selectedcontent(&self, option: &NodeId) {
         self.tree.maybe_clone_an_option_into_selectedcontent(option);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+    use scraper::Node;
+
+    use super::*;
+
+    fn documents() -> Vec<String> {
+        let table: serde_json::Value = serde_json::from_str(include_str!("../../../tests/data/html_tree.json")).unwrap();
+        table["cases"].as_array().unwrap().iter().map(|case| case["data"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_tree_is_that_of_scraper() {
+        for text in documents() {
+            let theirs = html5ever::parse_document(HtmlTreeSink::new(Html::new_document()), without_scripting()).one(&*text);
+            let ours = parse(&text).0;
+            assert_eq!(ours.tree, theirs.tree, "{text:?}");
+            assert_eq!(ours.quirks_mode, theirs.quirks_mode, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_attributes_out_of_order_are_noted() {
+        let (html, order) = parse("<html lang=e><p>x<a class=c href=h><img alt=a src=s><body class=b id=i><input type=t name=n>");
+        let mut noted = Vec::new();
+        let mut scratch = Vec::new();
+        for node in html.tree.root().descendants() {
+            if let Node::Element(element) = node.value() {
+                order.of(node.id(), element, &mut scratch);
+                if !scratch.is_empty() {
+                    noted.push(element.name());
+                }
+            }
+        }
+        assert_eq!(noted, ["input"]);
     }
 }

@@ -1,8 +1,9 @@
-//! Invariants on generated pages and selectors.
-
-use super::*;
+//! Invariants of selections on generated pages and selectors.
 
 use proptest::prelude::*;
+
+use super::selection::SHOP;
+use crate::html::Page;
 
 fn html() -> impl Strategy<Value = String> {
     prop::collection::vec(
@@ -64,15 +65,7 @@ proptest! {
     fn nodes_come_in_document_order_without_doubles(html in html(), selector in selector(), inner in selector()) {
         let page = Page::parse(&html);
         for selection in [page.css(&selector), page.css(&selector).css(&inner)] {
-            let order: Vec<_> = page.root_element().unwrap().descendants().map(|node| node.id()).collect();
-            let places: Vec<_> = selection.hits().iter().map(|hit| {
-                let (id, rank) = match hit {
-                    Hit::Element(element) => (element.id(), 0),
-                    Hit::Text(node) => (node.id(), 0),
-                    Hit::Attr(element, _) => (element.id(), 1),
-                };
-                (order.iter().position(|node| *node == id).unwrap(), rank)
-            }).collect();
+            let places: Vec<_> = selection.hits_for_tests().iter().map(|hit| hit.order(page.document())).collect();
             prop_assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", places);
         }
     }

@@ -2,11 +2,11 @@
 
 use regex::Regex;
 
-use super::{SelectorError, SelectorKind};
+use super::error::{SelectorError, SelectorKind};
 
 /// Whether a search goes on after a find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     Go,
     Stop,
 }
@@ -27,7 +27,7 @@ pub(crate) fn compile(text: &str) -> Result<Regex, SelectorError> {
 }
 
 /// Gives every find of `regex` in `text`: group `extract` of the first match, else all groups, else whole matches.
-pub(super) fn find(regex: &Regex, text: &str, mut give: impl FnMut(&str) -> Next) {
+pub(crate) fn find(regex: &Regex, text: &str, mut give: impl FnMut(&str) -> Next) {
     if regex.capture_names().flatten().any(|name| name == "extract") {
         if let Some(group) = regex.captures(text).and_then(|found| found.name("extract")) {
             give(group.as_str());

@@ -1,13 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 //! What a spider author relies on, one sentence each.
 
-mod conformance;
-mod outer_html;
-mod properties;
+use crate::html::selection::KEPT_ERRORS;
+use crate::html::{Page, SelectorKind, compile_pattern};
 
-use super::*;
-
-const SHOP: &str = r#"<title>Shop &amp; Co</title><body class="home">
+pub(super) const SHOP: &str = r#"<title>Shop &amp; Co</title><body class="home">
 <ul id="list"><li class="item"><a href="/1" title="one">One <b>new</b></a> 10</li><li class="item"><a href="/2">Two</a> 20</li></ul>
 <div id="outer"><p>a<b>c</b>d</p><div id="inner"><p>e</p></div></div><p id="last">x<script>no()</script>  y
  z</p></body>"#;

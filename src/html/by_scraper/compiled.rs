@@ -1,6 +1,6 @@
-//! A selector text cut into its comma list, each part with what it takes of its matches, and compiled.
+//! A selector text cut into its comma list, each part with what it takes of its matches, and compiled by scraper.
 //!
-//! The engine behind knows standard CSS only. The pseudo-elements of Scrapy and the rule that an inner search does not
+//! Scraper knows standard CSS only. The pseudo-elements of Scrapy and the rule that an inner search does not
 //! look above its node are done here, by scanning the text for the few places that matter.
 
 use std::cell::OnceCell;
@@ -8,7 +8,8 @@ use std::cell::OnceCell;
 use scraper::Selector;
 use scraper::error::SelectorErrorKind;
 
-use super::{Reach, SelectorError, SelectorKind};
+use super::super::css::Reach;
+use super::super::error::{SelectorError, SelectorKind};
 
 /// The most characters of a selector that a reason repeats.
 const SHOWN: usize = 40;
@@ -32,7 +33,7 @@ pub(super) struct Group {
 }
 
 /// A compiled selector text.
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     parts: Vec<Part>,
     document: Vec<Group>,
     /// The form for searches below a node; built when first used.
@@ -54,7 +55,7 @@ struct Base {
 }
 
 impl Compiled {
-    pub(super) fn parse(text: &str) -> Result<Self, SelectorError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, SelectorError> {
         let parts = split(text).into_iter().map(|range| part(text, range)).collect::<Result<Vec<_>, _>>()?;
         for part in &parts {
             for base in &part.bases {

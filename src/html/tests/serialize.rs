@@ -2,19 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::*;
-
-use html5ever::tendril::TendrilSink as _;
 use proptest::prelude::*;
-use scraper::{Html, Node};
+use scraper::{ElementRef, Html};
 use serde_json::Value;
 
-use crate::api::selector::outer_html::outer_html;
-use crate::api::selector::source_order::{SourceOrder, parse, without_scripting};
+use super::selection::SHOP;
+use crate::html::by_scraper::{SourceOrder, parse};
+use crate::html::from_scraper::{Converted, convert, from_scraper};
+use crate::html::{Document, Engine, Page, PageOptions};
 
-const TREES: &str = include_str!("../../../../tests/data/html_tree.json");
+const TREES: &str = include_str!("../../../tests/data/html_tree.json");
 
-fn documents() -> Vec<String> {
+pub(super) fn documents() -> Vec<String> {
     let table: Value = serde_json::from_str(TREES).unwrap();
     let cases = table["cases"].as_array().unwrap();
     cases.iter().map(|case| case["data"].as_str().unwrap().to_owned()).collect()
@@ -23,12 +22,15 @@ fn documents() -> Vec<String> {
 /// What html5ever writes for each element, and what we write for it without regard to the source order.
 fn assert_same_but_for_order(text: &str) {
     let (html, order) = parse(text);
-    let whole = outer_html(html.tree.root(), &SourceOrder::default());
+    let Converted { document, nodes } = convert(&html, &SourceOrder::default());
+    let whole = document.root().html();
     assert_eq!(whole, html.html(), "{text:?}");
-    for element in html.tree.root().descendants().filter_map(ElementRef::wrap) {
-        assert_eq!(outer_html(*element, &SourceOrder::default()), element.html(), "{text:?}");
+    for (node, theirs) in document.root().descendants().zip(nodes.iter().skip(1)) {
+        if let Some(element) = ElementRef::wrap(html.tree.get(*theirs).unwrap()) {
+            assert_eq!(node.html(), element.html(), "{text:?}");
+        }
     }
-    let ours = outer_html(html.tree.root(), &order);
+    let ours = convert(&html, &order).document.root().html();
     assert_eq!(Html::parse_document(&ours).tree, Html::parse_document(&whole).tree, "{text:?}");
 }
 
@@ -48,24 +50,18 @@ fn outer_html_is_that_of_html5ever_but_for_the_order_of_attributes() {
     }
 }
 
-fn by_scraper(text: &str) -> Html {
-    html5ever::parse_document(scraper::HtmlTreeSink::new(Html::new_document()), without_scripting()).one(text)
+#[test]
+fn inner_html_is_what_is_between_the_tags() {
+    let document = Document::parse("<div a=1>x &amp; <b c=d>y</b><br></div><script>a<b</script>");
+    let inner: Vec<String> = document.body().unwrap().children().map(|child| child.inner_html()).collect();
+    assert_eq!(inner, ["x &amp; <b c=\"d\">y</b><br>", "a<b"]);
 }
 
 #[test]
 fn what_is_in_noscript_is_found() {
-    let page = crate::api::Page::parse("<body><noscript><a href=/plain>x</a></noscript>");
+    let page = Page::parse("<body><noscript><a href=/plain>x</a></noscript>");
     assert_eq!(page.css("noscript a::attr(href)").get().as_deref(), Some("/plain"));
     assert_eq!(page.css("noscript").get().as_deref(), Some(r#"<noscript><a href="/plain">x</a></noscript>"#));
-}
-
-#[test]
-fn the_tree_is_that_of_scraper() {
-    for text in documents() {
-        let (ours, theirs) = (parse(&text).0, by_scraper(&text));
-        assert_eq!(ours.tree, theirs.tree, "{text:?}");
-        assert_eq!(ours.quirks_mode, theirs.quirks_mode, "{text:?}");
-    }
 }
 
 #[test]
@@ -105,36 +101,23 @@ fn attributes_keep_the_order_of_the_source() {
             r#"<html z="1" b="2"><head></head><body><i y="" a=""></i><u x="" c=""></u></body></html>"#,
         ),
     ] {
-        let page = Page::parse(text);
-        let found = page.css(selector);
-        assert_eq!(found.get().as_deref(), Some(expected), "{text}");
-        assert_eq!(found.html().as_deref(), Some(expected), "{text}");
-        assert_eq!(found.getall(), [expected], "{text}");
-        assert_eq!(found.re(r"(?s)^.*$"), [expected.replace("&quot;", "\"")], "{text}");
-    }
-}
-
-#[test]
-fn only_attributes_out_of_order_are_noted() {
-    let (html, order) = parse("<html lang=e><p>x<a class=c href=h><img alt=a src=s><body class=b id=i><input type=t name=n>");
-    let mut noted = Vec::new();
-    let mut scratch = Vec::new();
-    for node in html.tree.root().descendants() {
-        if let Node::Element(element) = node.value() {
-            order.of(node.id(), element, &mut scratch);
-            if !scratch.is_empty() {
-                noted.push(element.name());
-            }
+        for engine in [Engine::Dragline, Engine::Scraper, Engine::Compare] {
+            let page = Page::parse_with(text, &PageOptions::default().engine(engine));
+            let found = page.css(selector);
+            assert_eq!(found.get().as_deref(), Some(expected), "{text} {engine:?}");
+            assert_eq!(found.html().as_deref(), Some(expected), "{text} {engine:?}");
+            assert_eq!(found.getall(), [expected], "{text} {engine:?}");
+            assert_eq!(found.re(r"(?s)^.*$"), [expected.replace("&quot;", "\"")], "{text} {engine:?}");
         }
     }
-    assert_eq!(noted, ["input"]);
 }
 
 #[test]
 fn a_deep_page_is_written_without_deep_calls() {
-    let text = "<span z a>".repeat(50_000);
-    let html = Page::parse(&text).css("span").get().unwrap();
-    assert!(html.starts_with(r#"<span z="" a=""><span z="" a="">"#) && html.ends_with("</span></span>"));
+    let text = "<span z a>".repeat(5_000);
+    let document = from_scraper(&Html::parse_document(&text)).document;
+    let html = document.body().unwrap().first_child().unwrap().html();
+    assert!(html.starts_with(r#"<span a="" z=""><span a="" z="">"#) && html.ends_with("</span></span>"));
 }
 
 fn attributes() -> impl Strategy<Value = Vec<(String, String)>> {
