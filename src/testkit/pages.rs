@@ -172,7 +172,7 @@ fn head(page: &mut Writer, lang: &str, style: &str) {
     page.put("</title>\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     page.put("<link rel=\"canonical\" href=\"https://pages.example/");
     page.slug();
-    let _ = write!(page.out, "\">\n<link rel=\"stylesheet\" href=\"/static/{style}.css?v=31\">\n");
+    let _ = writeln!(page.out, "\">\n<link rel=\"stylesheet\" href=\"/static/{style}.css?v=31\">");
     page.put("<script>window.page = {\"kind\": \"");
     page.put(style);
     page.put("\", \"a<b\": true};\nif (1 < 2 && !window.q) { window.q = []; }</script>\n</head>\n");
@@ -194,7 +194,7 @@ fn shop(page: &mut Writer, bytes: usize) {
     while page.is_shorter_than(bytes.saturating_sub(120)) {
         let id = page.below(900_000) + 100_000;
         let _ =
-            write!(page.out, "<li class=\"product-card\" data-sku=\"SKU-{id}\" data-price=\"{}\" data-list='main'>\n", id % 977);
+            writeln!(page.out, "<li class=\"product-card\" data-sku=\"SKU-{id}\" data-price=\"{}\" data-list='main'>", id % 977);
         let _ = write!(page.out, "  <a class=\"thumb\" href=\"/p/{id}?ref=list&amp;pos=");
         page.number(60);
         let _ = write!(page.out, "\"><img src=\"/static/blank.gif\" data-src=\"/img/{id}_300.jpg\" alt=\"");
@@ -269,13 +269,13 @@ fn forum(page: &mut Writer, bytes: usize) {
     let mut post = 4_000;
     while page.is_shorter_than(bytes.saturating_sub(60)) {
         post += 1;
-        let _ = write!(page.out, "<div id=\"p{post}\" class=\"post bg{}\"><div class=\"inner\">\n", post % 2 + 1);
+        let _ = writeln!(page.out, "<div id=\"p{post}\" class=\"post bg{}\"><div class=\"inner\">", post % 2 + 1);
         let author = page.below(300);
         let _ = write!(
             page.out,
             "<dl class=\"postprofile\" id=\"profile{post}\"><dt><a href=\"./memberlist.php?mode=viewprofile&amp;u={author}\">"
         );
-        let _ = write!(page.out, "reader{author}</a></dt><dd>Posts: {}</dd><dd>&nbsp;</dd></dl>\n", author * 7);
+        let _ = writeln!(page.out, "reader{author}</a></dt><dd>Posts: {}</dd><dd>&nbsp;</dd></dl>", author * 7);
         let _ =
             write!(page.out, "<div class=\"postbody\"><h3><a href=\"./viewtopic.php?f=2&amp;t=71&amp;p={post}#p{post}\">Re: ");
         page.words(3);
@@ -330,9 +330,9 @@ fn encyclopedia(page: &mut Writer, bytes: usize) {
             page.put("</a>, ");
         }
         note += 1;
-        let _ = write!(
+        let _ = writeln!(
             page.out,
-            "<sup id=\"cite_ref-{note}\" class=\"reference\"><a href=\"#cite_note-{note}\">&#91;{note}&#93;</a></sup>\n"
+            "<sup id=\"cite_ref-{note}\" class=\"reference\"><a href=\"#cite_note-{note}\">&#91;{note}&#93;</a></sup>"
         );
         if page.below(5) == 0 {
             page.put("<h2><span class=\"headline\">");
@@ -363,7 +363,7 @@ fn bench(page: &mut Writer, bytes: usize) {
         "<h1 class=\"name\">Product 7</h1><p>Price: <span class=\"price\">$7.50</span> <small>incl. VAT</small></p>\n<nav><ul>\n",
     );
     for n in 0..10 {
-        let _ = write!(page.out, "<li><a class=\"rel\" href=\"/{n}\">Product {n}</a></li>\n");
+        let _ = writeln!(page.out, "<li><a class=\"rel\" href=\"/{n}\">Product {n}</a></li>");
     }
     page.put("</ul></nav><section class=\"more\">\n");
     while page.is_shorter_than(bytes.saturating_sub(90)) {
