@@ -239,14 +239,14 @@ fn selectors(bench: &mut Bench) {
             assert_eq!(page.css(selector).len(), by_scraper.select(compiled).count(), "{selector} on {}", kind.name());
         }
         let [ours, scraper] = bench
-            .race([&mut || TEN_SELECTORS.iter().for_each(|selector| drop(black_box(page.css(selector).len()))), &mut || {
-                theirs.iter().for_each(|selector| drop(black_box(by_scraper.select(selector).count())))
+            .race([&mut || TEN_SELECTORS.iter().for_each(|selector| _ = black_box(page.css(selector).len())), &mut || {
+                theirs.iter().for_each(|selector| _ = black_box(by_scraper.select(selector).count()))
             }]);
         bench.print(&format!("{:<18} {:>8} {:>8.1} {:>8.1}", kind.name(), body.len(), ours / 1e3, scraper / 1e3));
         bench.bound(&format!("{}: ten selectors, µs", kind.name()), ours / 1e3, 15.0);
         if kind == PageKind::Shop {
             for selector in TEN_SELECTORS {
-                let [one] = bench.race([&mut || drop(black_box(page.css(selector).len()))]);
+                let [one] = bench.race([&mut || _ = black_box(page.css(selector).len())]);
                 bench.print(&format!("  {selector:<40} {:>6.2}", one / 1e3));
             }
         }
@@ -274,9 +274,9 @@ fn xpath(bench: &mut Bench) {
         let page = parse(&body);
         assert_eq!(page.xpath("//a/@href").getall(), page.css("a::attr(href)").getall(), "{}", kind.name());
         let [links, strings, ten] = bench.race([
-            &mut || drop(black_box(page.xpath("//a/@href").len())),
+            &mut || _ = black_box(page.xpath("//a/@href").len()),
             &mut || drop(black_box(page.xpath("//a/@href").getall())),
-            &mut || TEN_EXPRESSIONS.iter().for_each(|expression| drop(black_box(page.xpath(expression).len()))),
+            &mut || TEN_EXPRESSIONS.iter().for_each(|expression| _ = black_box(page.xpath(expression).len())),
         ]);
         assert!(page.take_errors().is_empty());
         let name = kind.name();
@@ -286,7 +286,7 @@ fn xpath(bench: &mut Bench) {
         bench.bound(&format!("{name}: ten expressions, µs"), ten, 40.0);
         if kind == PageKind::Shop {
             for expression in TEN_EXPRESSIONS {
-                let [one] = bench.race([&mut || drop(black_box(page.xpath(expression).len()))]);
+                let [one] = bench.race([&mut || _ = black_box(page.xpath(expression).len())]);
                 bench.print(&format!("  {expression:<40} {:>6.2}", one / 1e3));
             }
         }
