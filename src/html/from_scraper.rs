@@ -20,6 +20,7 @@ pub(crate) struct Converted {
 }
 
 /// Makes a tree of ours from one of scraper. The content of a template becomes its children.
+#[cfg(test)]
 pub(crate) fn from_scraper(html: &Html) -> Converted {
     convert(html, &SourceOrder::default())
 }

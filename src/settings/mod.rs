@@ -44,8 +44,8 @@ pub use source::Source;
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, FrontierStore, Headers, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
-    RequestRecords, UnmatchedLease,
+    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
+    ProgressStyle, RequestRecords, UnmatchedLease,
 };
 
 #[cfg(test)]

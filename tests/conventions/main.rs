@@ -70,7 +70,7 @@ fn the_html_engine_knows_no_other_folder() {
     let mut problems = Vec::new();
     for source in sources().iter().filter(|s| s.path.starts_with("html/")) {
         for (at, _) in source.code.match_indices("crate::") {
-            if !source.code[at..].starts_with("crate::html::") {
+            if !["crate::html::", "crate::html)"].iter().any(|own| source.code[at..].starts_with(own)) {
                 problems.push(format!("src/{}:{}", source.path, source.line_of(at)));
             }
         }

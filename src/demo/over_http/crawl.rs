@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use super::{client, first_text, json_at, links, site, text};
-use crate::html::Page;
+use crate::html::{Engine, Page, PageOptions};
 
 const WORKERS: usize = 8;
 
@@ -109,6 +109,27 @@ fn product(page: &str, url: &str, authors: &BTreeMap<String, u64>) -> Value {
     })
 }
 
+/// Both engines build the same tree of a page and select the same in it.
+fn engines_agree(text: &str) {
+    let page = Page::parse_with(text, &PageOptions::default().engine(Engine::Compare));
+    let selectors = [
+        "h1::text",
+        "a[href]::attr(href)",
+        ".product p.price, .product p.availability::text",
+        "table.product-info tr:first-child td",
+        ".breadcrumb li:nth-child(2) > a",
+        "li:not(:last-child) ::text",
+        "article:has(img) a, head > *",
+    ];
+    for selector in selectors {
+        let _ = page.css(selector).getall();
+        let _ = page.css("body, main").css(selector).getall();
+    }
+    let compared = page.take_compared();
+    assert_eq!((compared.differing, compared.first), (0, Vec::new()), "{text}");
+    assert_eq!(compared.answers, 1 + 3 * selectors.len() as u64);
+}
+
 async fn the_crawl_equals_the_truth(products: u32, seed: u64) {
     let site = site(products, seed).await;
     let crawled = crawl(site.url()).await;
@@ -132,6 +153,9 @@ async fn the_crawl_equals_the_truth(products: u32, seed: u64) {
     }
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     assert_eq!(found, expected);
+
+    let pages = crawled.values().filter(|seen| seen.status == 200 && seen.page.starts_with("<!"));
+    assert!(pages.map(|seen| engines_agree(&seen.page)).count() > expected.len() / 2);
 
     let mut authors = BTreeMap::new();
     for (url, seen) in crawled.iter().filter(|(url, _)| url.contains("/authors/")) {

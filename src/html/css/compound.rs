@@ -2,9 +2,10 @@
 //! selectors they decide alone.
 
 use selectors::attr::CaseSensitivity;
+use selectors::matching::{CompoundSelectorMatchingResult, MatchingContext, matches_compound_selector_from};
 use selectors::parser::{Combinator, Component, LocalName, Selector};
 
-use super::element::Search;
+use super::element::{MATCHER, Search};
 use super::pseudo::Pseudo;
 use super::types::{Css, Name, Text};
 use crate::html::arena::{Namespace, NodeId};
@@ -24,7 +25,7 @@ pub(super) struct Compounds {
 pub(super) enum Way {
     /// It matches: there is nothing else to ask.
     Done,
-    /// By the tests of what its ancestors have to be.
+    /// By what its ancestors are, each compound on its own.
     Climb,
     /// By the matcher.
     Matcher,
@@ -38,9 +39,11 @@ pub(super) struct Compound {
     is_mixed: bool,
     tests: Vec<Test>,
     /// Whether the tests are all there is.
-    pub(super) decides: bool,
+    decides: bool,
     /// What stands before it.
-    combinator: Option<Combinator>,
+    pub(super) combinator: Option<Combinator>,
+    /// Where it starts among the components of the selector as written.
+    start: usize,
 }
 
 #[derive(Debug)]
@@ -67,11 +70,16 @@ impl Compounds {
                 compound.add(component);
             }
         }
-        let decide = all.iter().all(|compound| compound.decides);
+        let mut start = selector.len();
+        for (compound, part) in all.iter_mut().zip(selector.iter_raw_match_order().as_slice().split(Component::is_combinator)) {
+            start = start.saturating_sub(part.len());
+            compound.start = start;
+            start = start.saturating_sub(1);
+        }
         let upwards = all.iter().all(|compound| compound.combinator.is_none_or(|combinator| combinator.is_ancestor()));
         let way = match all.len() {
-            1 if decide => Way::Done,
-            2..=64 if decide && upwards => Way::Climb,
+            1 if all.iter().all(|compound| compound.decides) => Way::Done,
+            2..=64 if upwards => Way::Climb,
             _ => Way::Matcher,
         };
         Self { all: all.into(), way }
@@ -88,13 +96,26 @@ impl Compounds {
         self.all.iter().rev()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn has_combinators(&self) -> bool {
         self.all.len() > 1
     }
 
-    /// Whether what is left of the rightmost compound is there, for [`Way::Climb`]. Looks at each ancestor once: the
-    /// compounds it may be are bits.
-    pub(super) fn climb(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+    /// Whether an element matches that passes the tests of the rightmost compound, for [`Way::Climb`]. Looks at each
+    /// ancestor once: the compounds it may be are bits.
+    pub(super) fn climb(
+        &self,
+        selector: &Selector<Css>,
+        id: NodeId,
+        search: &Search<'_>,
+        context: &mut MatchingContext<'_, Css>,
+    ) -> bool {
+        if self.last().is_some_and(|compound| !compound.decides && !compound.ask(selector, id, search, context)) {
+            return false;
+        }
         // What the very next ancestor may be, and what any further one may be.
         let (mut child, mut descendant) = (0_u64, 0_u64);
         let add = |index: usize, child: &mut u64, descendant: &mut u64| {
@@ -112,7 +133,7 @@ impl Compounds {
                 let index = wanted.trailing_zeros() as usize;
                 wanted &= wanted - 1;
                 let Some(compound) = self.all.get(index) else { return false };
-                if compound.may_match(search, ancestor, case) {
+                if compound.matches(selector, ancestor, search, context) {
                     if index + 1 == self.all.len() {
                         return true;
                     }
@@ -130,7 +151,7 @@ impl Compounds {
 
 impl Default for Compound {
     fn default() -> Self {
-        Self { name: None, is_mixed: false, tests: Vec::new(), decides: true, combinator: None }
+        Self { name: None, is_mixed: false, tests: Vec::new(), decides: true, combinator: None, start: 0 }
     }
 }
 
@@ -161,7 +182,26 @@ impl Compound {
         self.name.as_ref().filter(|_| !self.is_mixed).map(|name| search.name(&name.name))
     }
 
-    /// Whether an element passes.
+    /// Whether an element matches this compound of the selector.
+    pub(super) fn matches(
+        &self,
+        selector: &Selector<Css>,
+        id: NodeId,
+        search: &Search<'_>,
+        context: &mut MatchingContext<'_, Css>,
+    ) -> bool {
+        self.may_match(search, id, context.classes_and_ids_case_sensitivity())
+            && (self.decides || self.ask(selector, id, search, context))
+    }
+
+    /// Asks the matcher about this compound alone.
+    fn ask(&self, selector: &Selector<Css>, id: NodeId, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) -> bool {
+        search.step(MATCHER);
+        let result = matches_compound_selector_from(selector, self.start, context, &search.element(id));
+        !matches!(result, CompoundSelectorMatchingResult::NotMatched)
+    }
+
+    /// Whether an element passes the tests.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
     pub(super) fn may_match(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
@@ -171,15 +211,28 @@ impl Compound {
                 return false;
             }
         }
-        self.tests.iter().all(|test| match test {
-            Test::Class(class) => search.has_class(id, &class.0, case),
-            Test::Id(wanted) => search.has_id(id, &wanted.0, case),
-            Test::Has(name, lower) => {
+        // Mostly there is one test, which is worth being compiled in.
+        match self.tests.as_slice() {
+            [] => true,
+            [test] => test.passes(search, id, case),
+            tests => tests.iter().all(|test| test.passes(search, id, case)),
+        }
+    }
+}
+
+impl Test {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the inner loop of every selection")]
+    fn passes(&self, search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+        match self {
+            Self::Class(class) => search.has_class(id, &class.0, case),
+            Self::Id(wanted) => search.has_id(id, &wanted.0, case),
+            Self::Has(name, lower) => {
                 let is_html = search.arena.namespace(id) == Namespace::Html;
                 search.attr(id, search.name(if is_html { lower } else { name })).is_some()
             }
-            Test::Valued(name) => search.attr(id, search.name(name)).is_some(),
-            Test::Within => search.is_within(id),
-        })
+            Self::Valued(name) => search.attr(id, search.name(name)).is_some(),
+            Self::Within => search.is_within(id),
+        }
     }
 }

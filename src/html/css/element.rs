@@ -24,6 +24,9 @@ use crate::html::span::Span;
 /// Bytes of a value that are compared in one step.
 const BYTES_A_STEP: usize = 16;
 
+/// Steps of a move or a question of the matcher: it does more about each than our own loops.
+pub(super) const MATCHER: usize = 3;
+
 /// One run of one selector over a page.
 pub(super) struct Search<'a> {
     pub(super) document: &'a Document,
@@ -207,7 +210,7 @@ impl Element<'_> {
     #[inline]
     fn seek(self, mut id: NodeId, next: impl Fn(&Arena, NodeId) -> NodeId) -> Option<Self> {
         let arena = self.search.arena;
-        let mut steps = 1;
+        let mut steps = MATCHER;
         while id.is_some() && !arena.is_element(id) {
             id = next(arena, id);
             steps += 1;
@@ -229,7 +232,7 @@ impl selectors::Element for Element<'_> {
     #[inline]
     fn parent_element(&self) -> Option<Self> {
         let parent = self.search.arena.parent(self.id);
-        self.search.step(1);
+        self.search.step(MATCHER);
         if parent.is_none() || !self.search.arena.is_element(parent) || self.search.is_far_over() {
             return None;
         }

@@ -8,7 +8,7 @@ use selectors::Element as _;
 use selectors::matching::{MatchingContext, matches_selector};
 use selectors::parser::{Combinator, Component, Selector, SelectorList};
 
-use super::element::{Element, Search};
+use super::element::{Element, MATCHER, Search};
 use super::types::Css;
 use crate::html::arena::NodeId;
 
@@ -118,6 +118,7 @@ impl Relative {
         while node.is_some() && !search.is_far_over() {
             search.step(1);
             if arena.is_element(node) {
+                search.step(MATCHER);
                 found = if self.is_single {
                     context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(node), context))
                 } else {
@@ -145,7 +146,7 @@ impl Relative {
         let mut marked = Marks::new(arena.len());
         let mut node = NodeId::DOCUMENT;
         while node.is_some() && !search.is_far_over() {
-            search.step(1);
+            search.step(1 + MATCHER);
             if arena.is_element(node)
                 && context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(node), context))
             {

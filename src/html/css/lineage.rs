@@ -4,22 +4,22 @@
 //! It follows a selection in document order and decides selectors from left to right, one compound after the other. An
 //! element goes in and out once.
 
-use selectors::matching::{CompoundSelectorMatchingResult, MatchingContext, matches_compound_selector_from};
-use selectors::parser::{Combinator, Component, Selector};
+use selectors::matching::MatchingContext;
+use selectors::parser::Combinator;
 
 use super::Arm;
 use super::element::Search;
 use super::types::Css;
 use crate::html::arena::NodeId;
 
-/// Compounds of a [`Line`]: one bit each.
+/// Compounds of a selector that is decided here: one bit each.
 const MOST_COMPOUNDS: usize = u64::BITS as usize;
 
 /// The way from the top to the element that was looked at last.
 #[derive(Debug)]
 pub(super) struct Lineage {
-    /// By arm; `None` for one with too many compounds.
-    lines: Vec<Option<Line>>,
+    /// How many selectors there are.
+    arms: usize,
     /// Whether siblings count for any of them.
     has_siblings: bool,
     /// The first child of the top that counts, if not all of them do.
@@ -30,13 +30,6 @@ pub(super) struct Lineage {
     pending: Vec<NodeId>,
 }
 
-/// A selector as compounds, from left to right.
-#[derive(Debug)]
-struct Line {
-    /// Where a compound starts, and what stands before it; for the first one that means nothing.
-    compounds: Vec<(usize, Combinator)>,
-}
-
 /// An ancestor.
 #[derive(Clone, Copy, Debug)]
 struct Level {
@@ -45,7 +38,7 @@ struct Level {
     child: NodeId,
 }
 
-/// Which beginnings of a line were matched, as bits by their last compound.
+/// Which beginnings of a selector were matched, as bits by their last compound.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     /// By the ancestor itself.
@@ -60,9 +53,9 @@ struct State {
 
 impl Lineage {
     pub(super) fn new(arms: &[Arm]) -> Self {
-        let lines: Vec<Option<Line>> = arms.iter().map(|arm| Line::of(&arm.selector)).collect();
-        let has_siblings = lines.iter().flatten().any(|line| line.compounds.iter().any(|(_, before)| before.is_sibling()));
-        Self { lines, has_siblings, first: NodeId::NONE, levels: Vec::new(), states: Vec::new(), pending: Vec::new() }
+        let mut compounds = arms.iter().flat_map(|arm| arm.compounds.left_to_right());
+        let has_siblings = compounds.any(|compound| compound.combinator.is_some_and(|before| before.is_sibling()));
+        Self { arms: arms.len(), has_siblings, first: NodeId::NONE, levels: Vec::new(), states: Vec::new(), pending: Vec::new() }
     }
 
     /// Begins anew. What is outside of `root` does not count, unless that is the document.
@@ -73,7 +66,7 @@ impl Lineage {
         self.levels.clear();
         self.states.clear();
         self.levels.push(Level { node: top, child: NodeId::NONE });
-        self.states.resize(self.lines.len(), State::default());
+        self.states.resize(self.arms, State::default());
     }
 
     /// Whether the selector of an arm matches an element that does not lie before the last one; `None` if the matcher has
@@ -86,14 +79,16 @@ impl Lineage {
         search: &Search<'_>,
         context: &mut MatchingContext<'_, Css>,
     ) -> Option<bool> {
-        let line = self.lines.get(index)?.as_ref()?;
-        let last = line.compounds.len() - 1;
+        let compounds = arms.get(index)?.compounds.len();
+        if compounds > MOST_COMPOUNDS {
+            return None;
+        }
         self.enter(arms, id, search, context);
-        Some(self.innermost(index).child >> last & 1 != 0)
+        Some(self.innermost(index).child >> (compounds - 1) & 1 != 0)
     }
 
     fn innermost(&self, index: usize) -> State {
-        let start = self.states.len().saturating_sub(self.lines.len());
+        let start = self.states.len().saturating_sub(self.arms);
         self.states.get(start + index).copied().unwrap_or_default()
     }
 
@@ -105,7 +100,7 @@ impl Lineage {
             // The last level may be below or beside this ancestor, this one, or above it.
             while self.levels.len() > 1 && self.levels.last().is_some_and(|last| place(last.node) > place(ancestor)) {
                 self.levels.pop();
-                self.states.truncate(self.levels.len() * self.lines.len());
+                self.states.truncate(self.levels.len() * self.arms);
             }
             if self.levels.last().is_some_and(|last| last.node == ancestor) {
                 break;
@@ -116,8 +111,8 @@ impl Lineage {
         }
         while let Some(ancestor) = self.pending.pop() {
             self.look(arms, ancestor, search, context);
-            let above = self.states.len().saturating_sub(self.lines.len());
-            for index in above..above + self.lines.len() {
+            let above = self.states.len().saturating_sub(self.arms);
+            for index in above..above + self.arms {
                 let State { any, child, .. } = self.states.get(index).copied().unwrap_or_default();
                 self.states.push(State { itself: child, any: child | any, ..State::default() });
             }
@@ -143,15 +138,13 @@ impl Lineage {
             search.arena.first_child(level.node)
         };
         level.child = id;
-        let start = self.states.len().saturating_sub(self.lines.len());
+        let start = self.states.len().saturating_sub(self.arms);
         while child.is_some() && !search.is_far_over() {
             if search.arena.is_element(child) {
                 let states = self.states.get_mut(start..).unwrap_or_default();
-                for ((line, arm), state) in self.lines.iter().zip(arms).zip(states) {
-                    if let Some(line) = line {
-                        state.child = line.matched(arm, *state, child, search, context);
-                        state.children |= state.child;
-                    }
+                for (arm, state) in arms.iter().zip(states).filter(|(arm, _)| arm.compounds.len() <= MOST_COMPOUNDS) {
+                    state.child = matched(arm, *state, child, search, context);
+                    state.children |= state.child;
                 }
             }
             if child == id {
@@ -163,40 +156,23 @@ impl Lineage {
     }
 }
 
-impl Line {
-    fn of(selector: &Selector<Css>) -> Option<Self> {
-        let mut compounds = vec![(0, Combinator::Descendant)];
-        for (offset, component) in selector.iter_raw_parse_order_from(0).enumerate() {
-            if let Component::Combinator(combinator) = component {
-                compounds.push((offset + 1, *combinator));
-            }
+/// Which beginnings of a selector an element matches; `state` is that of its parent, up to the child before it.
+fn matched(arm: &Arm, state: State, id: NodeId, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) -> u64 {
+    let mut matched = 0;
+    for (index, compound) in arm.compounds.left_to_right().enumerate() {
+        let before = match compound.combinator {
+            Some(Combinator::Child) => state.itself,
+            Some(Combinator::NextSibling) => state.child,
+            Some(Combinator::LaterSibling) => state.children,
+            _ => state.any,
+        };
+        if index > 0 && before >> (index - 1) & 1 == 0 {
+            continue;
         }
-        (compounds.len() <= MOST_COMPOUNDS).then_some(Self { compounds })
-    }
-
-    /// Which beginnings an element matches; `state` is that of its parent, up to the child before it.
-    fn matched(&self, arm: &Arm, state: State, id: NodeId, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) -> u64 {
-        let element = search.element(id);
-        let mut matched = 0;
-        let case = context.classes_and_ids_case_sensitivity();
-        for (index, ((offset, combinator), compound)) in self.compounds.iter().zip(arm.compounds.left_to_right()).enumerate() {
-            let before = match combinator {
-                Combinator::Child => state.itself,
-                Combinator::NextSibling => state.child,
-                Combinator::LaterSibling => state.children,
-                _ => state.any,
-            };
-            if index > 0 && before >> (index - 1) & 1 == 0 {
-                continue;
-            }
-            search.step(1);
-            let ask = |context| matches_compound_selector_from(&arm.selector, *offset, context, &element);
-            if compound.may_match(search, id, case)
-                && (compound.decides || !matches!(ask(context), CompoundSelectorMatchingResult::NotMatched))
-            {
-                matched |= 1 << index;
-            }
+        search.step(1);
+        if compound.matches(&arm.selector, id, search, context) {
+            matched |= 1 << index;
         }
-        matched
     }
+    matched
 }

@@ -35,7 +35,7 @@ const PATIENCE: u64 = 32;
 /// How far the leftmost part of a selector may look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Anywhere: the whole page is searched.
+    /// Anywhere: the whole page is searched, from the document or its element on.
     Document,
     /// Only the node searched and what is below it, as in Scrapy: ancestors outside of it do not count.
     Subtree,

@@ -10,7 +10,7 @@ use selectors::matching::{
 };
 
 use super::compound::{Compound, Way};
-use super::element::Search;
+use super::element::{MATCHER, Search};
 use super::lineage::Lineage;
 use super::types::{Css, Name};
 use super::{Arm, ArmTake, Compiled, Reach};
@@ -343,8 +343,9 @@ impl Pass<'_, '_> {
             }
         }
         if arm.compounds.way == Way::Climb {
-            return arm.compounds.climb(search, id, self.case);
+            return arm.compounds.climb(&arm.selector, id, search, &mut self.context);
         }
+        search.step(MATCHER);
         matches_selector(&arm.selector, 0, None, &search.element(id), &mut self.context)
     }
 }

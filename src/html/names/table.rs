@@ -6,10 +6,10 @@ use super::NameId;
 
 macro_rules! names {
     ($($id:ident = $text:literal,)*) => {
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "places of a table")]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code, reason = "places of a table")]
         #[repr(u32)]
         enum Place { $($id),* , END }
-        $(pub(crate) const $id: NameId = NameId(Place::$id as u32);)*
+        $(#[allow(dead_code, reason = "pages use the names that no rule of ours does")] pub(crate) const $id: NameId = NameId(Place::$id as u32);)*
         /// How many names there are.
         pub(super) const COUNT: usize = Place::END as usize;
         /// The names by their id.

@@ -123,3 +123,10 @@ fn hostile_pages_meet_a_bound_and_keep_what_was_parsed() {
         check_bounds(&page, expected);
     }
 }
+
+#[test]
+fn text_is_joined_with_text_that_was_moved() {
+    let page = Document::parse("<a><div><div><div><div><div><div><div><div>1</a>2");
+    let texts: Vec<_> = page.root().descendants().filter_map(|node| node.data()).collect();
+    assert_eq!(texts, ["12"]);
+}

@@ -159,6 +159,11 @@ mod tests {
             ("1</b>2", "12"),
             ("<p><b><b><b><b>1</p>2", "p(b(b(b(b(1)))))b(b(b(2)))"),
             ("<a>1<a>2", "a(1)a(2)"),
+            // Eight blocks at a time; the text behind is in the last element made, and joined with what it has.
+            (
+                "<a><div><div><div><div><div><div><div><div>1</a>2",
+                "a()div(a()div(a()div(a()div(a()div(a()div(a()div(a()div(a(12)))))))))",
+            ),
         ] {
             assert_eq!(outline(page), expected, "{page}");
         }

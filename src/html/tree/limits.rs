@@ -50,6 +50,7 @@ impl Builder {
     /// Says which bounds were met.
     pub(super) fn mark_exceeded(&mut self) {
         self.exceeded.steps |= self.steps > self.budget.steps;
+        self.exceeded.attributes |= self.arena.has_too_many_names();
         self.exceeded.nodes |= self.arena.len() > self.budget.nodes || self.repeats > self.budget.repeats;
     }
 }

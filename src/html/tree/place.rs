@@ -85,9 +85,7 @@ impl Builder {
             return self.insert_fostered_text(text);
         }
         let parent = self.stack.current().node;
-        // The newest node has no children yet: mostly text is the first thing in an element.
-        let is_newest = parent.index() + 1 == self.arena.len();
-        let last = if is_newest { NodeId::NONE } else { self.arena.last_child(parent) };
+        let last = self.arena.last_child(parent);
         if self.arena.is_text(last) {
             self.arena.add_text(last, text);
         } else if parent != NodeId::DOCUMENT {

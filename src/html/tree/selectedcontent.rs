@@ -21,19 +21,8 @@ struct Customized {
     content: NodeId,
     /// Whether it shows one option at a time, so that the first one is selected if no other is.
     has_one_line: bool,
-    choice: Choice,
-}
-
-/// The option of a `select` that is selected.
-#[derive(Clone, Copy, Debug)]
-struct Choice {
-    option: NodeId,
-    /// Whether it is by its `selected`, not for being the first.
-    is_marked: bool,
-}
-
-impl Choice {
-    const NOTHING: Self = Self { option: NodeId::NONE, is_marked: false };
+    /// The option that is selected.
+    choice: NodeId,
 }
 
 /// The `select` elements of a page that have a `selectedcontent`, the last ones.
@@ -62,7 +51,7 @@ impl Builder {
         let Some(place) = self.customizations.0.iter().rposition(|one| one.select == home.select) else { return };
         let Some(customized) = self.customizations.0.get(place).copied() else { return };
         let choice = self.choice_with(customized.choice, option, &home, customized.has_one_line);
-        if choice.option != option {
+        if choice != option {
             return;
         }
         if let Some(customized) = self.customizations.0.get_mut(place) {
@@ -73,14 +62,14 @@ impl Builder {
 
     /// The option that is selected once one more is there: the last one marked, else the first one that is not disabled
     /// ("the selectedness setting algorithm").
-    fn choice_with(&self, before: Choice, option: NodeId, home: &Home, has_one_line: bool) -> Choice {
+    fn choice_with(&self, before: NodeId, option: NodeId, home: &Home, has_one_line: bool) -> NodeId {
         if self.arena.attr(option, SELECTED).is_some() {
-            return Choice { option, is_marked: true };
+            return option;
         }
-        if before.option.is_some() || !has_one_line || home.is_disabled || self.arena.attr(option, DISABLED).is_some() {
+        if before.is_some() || !has_one_line || home.is_disabled || self.arena.attr(option, DISABLED).is_some() {
             return before;
         }
-        Choice { option, is_marked: false }
+        option
     }
 
     /// Whether the "display size" of a `select` without `multiple` is 1.
@@ -141,8 +130,8 @@ impl Builder {
             self.customizations.0.remove(0);
         }
         self.customizations.0.push(Customized { select, content, has_one_line, choice });
-        if choice.option.is_some() {
-            self.show(choice.option, content);
+        if choice.is_some() {
+            self.show(choice, content);
         }
     }
 
@@ -181,8 +170,8 @@ impl Builder {
     }
 
     /// The option that is selected among those a `select` has so far.
-    fn choice_of(&mut self, select: NodeId, has_one_line: bool) -> Choice {
-        let mut choice = Choice::NOTHING;
+    fn choice_of(&mut self, select: NodeId, has_one_line: bool) -> NodeId {
+        let mut choice = NodeId::NONE;
         let mut node = self.arena.first_child(select);
         while node.is_some() && !self.is_over_budget() {
             self.step(1);

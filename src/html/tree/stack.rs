@@ -193,18 +193,6 @@ impl Builder {
         self.stack.count(name)
     }
 
-    /// How many elements are open.
-    #[inline]
-    pub(in crate::html) fn len(&self) -> usize {
-        self.stack.len()
-    }
-
-    /// An open element by its place, the root first.
-    #[inline]
-    pub(in crate::html) fn get(&self, index: usize) -> Option<Open> {
-        self.stack.get(index)
-    }
-
     #[inline]
     pub(in crate::html) fn push(&mut self, open: Open) {
         let mut open = open;

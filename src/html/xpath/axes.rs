@@ -206,21 +206,40 @@ impl<'e> Eval<'e> {
         self.descendants(test, NodeId::DOCUMENT, first, found)
     }
 
-    /// The ids from `first` on below `root`, of a tree whose ids ascend in document order: the first node behind the subtree
-    /// is also the first whose parent comes before its root.
+    /// The ids from `first` on below `root`, of a tree whose ids ascend in document order.
     #[inline]
-    fn scan(&self, test: Test, first: NodeId, root: NodeId, mut found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
-        let (arena, check) = (self.arena, self.check(test));
+    fn scan(&self, test: Test, first: NodeId, root: NodeId, found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
+        let arena = self.arena;
+        // The usual tests get loops of their own.
+        match self.check(test) {
+            Check::Element(name) => self.scan_for(|id| arena.name(id) == name && arena.is_element(id), first, root, found),
+            Check::Text => self.scan_for(|id| arena.is_text(id), first, root, found),
+            Check::Any => self.scan_for(|id| arena.is_element(id), first, root, found),
+            check => self.scan_for(|id| check.holds(arena, id), first, root, found),
+        }
+    }
+
+    #[inline]
+    fn scan_for(
+        &self,
+        holds: impl Fn(NodeId) -> bool,
+        first: NodeId,
+        root: NodeId,
+        mut found: impl FnMut(Hit) -> Res<bool>,
+    ) -> Res<()> {
         // Charged for piece by piece: a step is only a comparison here.
         const PIECE: usize = 1_024;
+        let arena = self.arena;
+        let is_whole = root == NodeId::DOCUMENT;
         let end = arena.len();
         let mut at = first.index();
         while at < end {
             let stop = end.min(at + PIECE);
             for index in at..stop {
                 let id = NodeId::at(index);
-                let is_outside = root != NodeId::DOCUMENT && id != root && arena.parent(id) < root;
-                if is_outside || (check.holds(arena, id) && !found(Hit::Node(id))?) {
+                // The first node behind a subtree is also the first whose parent comes before its root.
+                let is_outside = !is_whole && id != root && arena.parent(id) < root;
+                if is_outside || (holds(id) && !found(Hit::Node(id))?) {
                     return self.charge(index - at + 1);
                 }
             }

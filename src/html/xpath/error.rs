@@ -120,7 +120,7 @@ pub enum XPathError {
 }
 
 impl XPathError {
-    /// Whether the expression itself is wrong: no page can change that.
+    /// Whether the expression itself is wrong, or a regular expression it makes: trying again does not help.
     #[must_use]
     pub fn is_in_expression(&self) -> bool {
         !matches!(self, Self::UndefinedVariable { .. } | Self::Kind { .. } | Self::Budget { .. } | Self::StringLength { .. })

@@ -9,6 +9,8 @@ use crate::html::xpath::lexer::is_space;
 use crate::html::xpath::number;
 use crate::html::xpath::plan::Op;
 
+/// Room for what is usually concatenated: a class list between two spaces.
+const CONCATENATED: usize = 48;
 /// Characters up to which `translate` looks through its list; longer lists get a table.
 const SHORT: usize = 8;
 
@@ -20,7 +22,7 @@ impl<'e> Eval<'e> {
             }
             (Function::String, args) => self.string_or_context(args, context)?,
             (Function::Concat, args) => {
-                let mut all = String::new();
+                let mut all = String::with_capacity(CONCATENATED);
                 for arg in args {
                     self.push(&mut all, &self.string(arg, context)?)?;
                 }

@@ -1,5 +1,7 @@
 //! parsel's `has-class(name, …)`: whether the context node has all of the classes.
 
+use std::borrow::Cow;
+
 use crate::html::hit::Hit;
 use crate::html::names::known;
 use crate::html::xpath::error::XPathError;
@@ -15,16 +17,10 @@ impl<'e> Eval<'e> {
             Hit::Attr { .. } => None,
         };
         for arg in args {
-            let wanted = match self.value(arg, context)? {
-                Val::String(wanted) => wanted,
-                other => {
-                    return Err(XPathError::Kind {
-                        place: "a class of has-class()".to_owned(),
-                        found: other.kind(),
-                        allowed: "string",
-                    }
-                    .into());
-                }
+            self.charge(1)?;
+            let wanted = match arg {
+                Op::Literal(wanted) => Cow::Borrowed(&**wanted),
+                _ => self.class(arg, context)?,
             };
             let Some(list) = list else { return Ok(false) };
             self.charge_chars(list.len())?;
@@ -33,6 +29,16 @@ impl<'e> Eval<'e> {
             }
         }
         Ok(list.is_some())
+    }
+
+    fn class(&self, arg: &'e Op, context: Context) -> Res<Cow<'e, str>> {
+        match self.value(arg, context)? {
+            Val::String(wanted) => Ok(wanted),
+            other => {
+                Err(XPathError::Kind { place: "a class of has-class()".to_owned(), found: other.kind(), allowed: "string" }
+                    .into())
+            }
+        }
     }
 }
 
@@ -46,6 +52,9 @@ fn has(list: &str, wanted: &str) -> bool {
             || list.first().copied().is_some_and(is_space)
             || list.last().copied().is_some_and(is_space)
             || list.iter().zip(list.iter().skip(1)).any(|(a, b)| is_space(*a) && is_space(*b));
+    }
+    if !wanted.iter().copied().any(is_space) {
+        return list.split(|byte| is_space(*byte)).any(|class| class == wanted);
     }
     let same = |a: &u8, b: &u8| a == b || (*b == b' ' && is_space(*a));
     let mut at = 0;
