@@ -52,7 +52,7 @@ impl<S: Sink> Tokenizer<'_, S> {
     }
 }
 
-/// Whether a text begins with an end tag of this name ("appropriate end tag token").
+/// Whether a text that begins with `<` begins with an end tag of this name ("appropriate end tag token").
 #[inline]
 fn is_end_tag(text: &[u8], name: &[u8]) -> bool {
     let [b'<', b'/', behind @ ..] = text else { return false };
@@ -106,7 +106,7 @@ fn end_of_script(text: &[u8], name: &[u8]) -> usize {
                 state = Script::DoubleEscaped;
                 7
             }
-            Script::DoubleEscaped if is_end_tag(here, b"script") => {
+            Script::DoubleEscaped if here.starts_with(b"<") && is_end_tag(here, b"script") => {
                 state = Script::Escaped;
                 8
             }
@@ -141,7 +141,8 @@ mod tests {
             ("<!--<script/</script /></script>", "</script>"),
             ("<!-- - -- --- --></script>", "</script>"),
             ("-->/script></script>", "</script>"),
-            ("<!---/script></script>", "</script>"),
+            ("<!--/script></script>", "</script>"),
+            ("<!-- -/script></script>", "</script>"),
         ] {
             let end = end_of_script(text.as_bytes(), b"script");
             assert_eq!(text.get(end..), Some(rest), "{text}");
