@@ -7,6 +7,7 @@ mod differential;
 mod engines;
 mod fragment;
 mod fuzz;
+mod markup;
 mod mixing;
 mod mutate;
 mod oracle;

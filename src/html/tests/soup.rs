@@ -4,11 +4,9 @@
 
 use std::collections::VecDeque;
 
+use super::markup::{ATTRIBUTES, COMMENTS, DOCTYPES, JUNK, REFERENCES, TEXTS, VALUES};
 use super::mutate;
-use super::words::{
-    ATTRIBUTES, BODY, COMMENTS, DOCTYPES, EVERY, FOREIGN, FORMATTING, FRAMES, HEAD, JUNK, RAW, REFERENCES, SELECT, TABLE, TEXTS,
-    VALUES,
-};
+use super::words::{BODY, EVERY, FOREIGN, FORMATTING, FRAMES, HEAD, RAW, SELECT, TABLE};
 
 /// Numbers by splitmix64.
 pub(super) struct Rng(u64);
