@@ -173,8 +173,19 @@ pub(crate) struct Arena {
     nodes: Vec<Node>,
     attrs: Vec<Attr>,
     names: Interner,
+    /// Elements whose attributes were added to, with the room their list has: one `html` and one `body` at most.
+    roomy: Vec<(NodeId, usize)>,
     /// Whether ids ascend in document order, and every node is in the tree.
     in_order: bool,
+}
+
+/// What came of [`Arena::add_attrs`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Added {
+    /// How many attributes were looked at.
+    pub(crate) compared: usize,
+    /// Whether some were left out.
+    pub(crate) is_cut: bool,
 }
 
 impl Arena {
@@ -183,7 +194,7 @@ impl Arena {
         let mut nodes = Vec::with_capacity(source.len() / 20 + 16);
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
         let attrs = Vec::with_capacity(source.len() / 32 + 8);
-        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), in_order: true }
+        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), roomy: Vec::new(), in_order: true }
     }
 
     /// The source as the spans see it. Cheap to clone.
@@ -377,6 +388,12 @@ impl Arena {
         self.names.is_full()
     }
 
+    /// Bytes of memory the page takes beside its source.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let (nodes, attrs) = (self.nodes.capacity() * size_of::<Node>(), self.attrs.capacity() * size_of::<Attr>());
+        nodes + attrs + self.side.capacity() + self.names.heap_bytes()
+    }
+
     /// Whether ids ascend in document order, and every node is in the tree.
     #[inline]
     pub(crate) fn is_in_order(&self) -> bool {
@@ -440,27 +457,65 @@ impl Arena {
         }
     }
 
-    /// Adds to an element the attributes of a list that it does not have.
-    pub(crate) fn add_attrs(&mut self, id: NodeId, list: AttrList) {
+    /// Adds to an element the attributes of a list that it does not have, as long as it has fewer than `most`. In all it takes
+    /// no more memory than a small multiple of what is added.
+    pub(crate) fn add_attrs(&mut self, id: NodeId, list: AttrList, most: usize) -> Added {
         let old = self.attr_list(id);
-        let added: Vec<Attr> = self.attrs_in(list).filter(|attr| self.attr_in(old, attr.name()).is_none()).collect();
+        let count = self.attrs_in(old).count();
+        let mut added: Vec<Attr> = self.attrs_in(list).filter(|attr| self.attr_in(old, attr.name()).is_none()).collect();
+        let compared = count.saturating_mul(self.attrs_in(list).count());
+        let fitting = most.saturating_sub(count).min(added.len());
+        let is_cut = fitting < added.len();
+        added.truncate(fitting);
         if added.is_empty() {
-            return;
+            return Added { compared, is_cut };
         }
-        let kept: Vec<Attr> = self.attrs_in(old).collect();
-        let start = self.attrs.len();
-        for attr in kept.into_iter().chain(added) {
-            self.push_attr(attr.name(), attr.value());
+        let len = count + added.len();
+        let known = self.roomy.iter().position(|(element, _)| *element == id);
+        let room = known.and_then(|place| self.roomy.get(place)).map_or(0, |(_, room)| *room);
+        let mut start = old.0 as usize;
+        if len > room {
+            // Elsewhere, with as much room again.
+            start = self.attrs.len();
+            let kept: Vec<Attr> = self.attrs_in(old).collect();
+            self.attrs.extend(kept);
+            self.attrs.resize(start + 2 * len, Attr { name: LAST, value: Span::EMPTY });
+            known.map(|place| self.roomy.swap_remove(place));
+            self.roomy.push((id, 2 * len));
         }
-        let list = self.end_attrs(start);
-        self.edit(id, |node| node.second = list.0);
+        if let Some(list) = self.attrs.get_mut(start..start + len) {
+            for (place, attr) in list.iter_mut().skip(count).zip(added) {
+                *place = attr;
+            }
+            list.iter_mut().for_each(|attr| attr.name &= !LAST);
+        }
+        self.end_attrs_at(start + len - 1);
+        #[allow(clippy::cast_possible_truncation, reason = "at most one attribute for two bytes of source, and room for as many")]
+        let start = start as u32;
+        self.edit(id, |node| node.second = start);
+        Added { compared: compared + len, is_cut }
+    }
+
+    fn end_attrs_at(&mut self, last: usize) {
+        if let Some(attr) = self.attrs.get_mut(last) {
+            attr.name |= LAST;
+        }
     }
 
     #[inline]
     fn push(&mut self, node: Node) -> NodeId {
         let id = NodeId::at(self.nodes.len());
+        if self.nodes.len() == self.nodes.capacity() {
+            self.grow();
+        }
         self.nodes.push(node);
         id
+    }
+
+    /// Makes room for half as many nodes again: the last growth of a large page should not double its memory.
+    #[cold]
+    fn grow(&mut self) {
+        self.nodes.reserve_exact(self.nodes.len() / 2 + 16);
     }
 
     /// An element that is nowhere yet.
@@ -755,10 +810,18 @@ mod tests {
         assert!(arena.end_attrs(3).is_empty());
         let id = arena.new_element(known::A, Namespace::Html, list);
         assert_eq!(arena.attrs(id).map(|a| a.name()).collect::<Vec<_>>(), [known::ID, known::CLASS]);
-        arena.add_attrs(id, other);
+        arena.add_attrs(id, other, 9);
         assert_eq!(arena.attrs(id).map(|a| arena.text(a.value())).collect::<Vec<_>>(), ["one", "two", "three"]);
+        let third = arena.attr_count();
+        for name in [known::HREF, known::ALT, known::SRC, known::REL] {
+            arena.push_attr(name, Span::of_source(0, 3));
+        }
+        let list = arena.end_attrs(third);
+        assert!(arena.add_attrs(id, list, 5).is_cut);
+        let names: Vec<_> = arena.attrs(id).map(|a| a.name()).collect();
+        assert_eq!(names, [known::ID, known::CLASS, known::HREF, known::ALT, known::SRC]);
         arena.rename_attr(arena.attr_list(id), 1, known::TITLE);
         assert_eq!(arena.attr(id, known::TITLE), Some(Span::of_source(3, 6)));
-        assert_eq!(arena.attrs(id).count(), 3);
+        assert_eq!(arena.attrs(id).count(), 5);
     }
 }

@@ -1,8 +1,10 @@
 //! Fakes for tests of spiders and of the engine: a transport without a socket and in virtual time, and on loopback ports a
 //! webhook, a control plane and proxies that follow a script.
 
+pub mod hostile;
 mod kept;
 mod loopback;
+pub mod pages;
 pub mod plane;
 mod plane_wire;
 pub mod proxy;

@@ -248,6 +248,12 @@ impl Interner {
         COUNT + self.spans.len()
     }
 
+    /// Bytes of memory of the names that have no fixed id.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let entries = self.spans.capacity() * size_of::<Span>() + self.keys.capacity() * size_of::<Key>();
+        entries + self.places.capacity() * size_of::<u32>()
+    }
+
     /// Whether the page has more names than have an id.
     pub(crate) fn is_full(&self) -> bool {
         self.spans.len() >= MOST_NAMES

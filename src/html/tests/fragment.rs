@@ -4,9 +4,10 @@
 
 use html5ever::tendril::TendrilSink as _;
 use html5ever::{LocalName, QualName, ns};
-use scraper::{Html, HtmlTreeSink};
+use scraper::Html;
 use serde_json::Value;
 
+use super::oracle;
 use crate::html::from_scraper::from_scraper;
 use crate::html::{Document, FragmentContext, Limits, Namespace, ParseOptions, QuirksMode};
 
@@ -270,9 +271,7 @@ fn dump_of_html5ever(context: &str, text: &str) -> String {
         Some((_, name)) => (ns!(mathml), name),
         None => (ns!(html), context),
     };
-    let mut options = html5ever::ParseOpts::default();
-    options.tree_builder.scripting_enabled = false;
-    let sink = HtmlTreeSink::new(Html::new_fragment());
+    let (sink, options) = (oracle::Sink::new(Html::new_fragment()), oracle::options());
     let name = QualName::new(None, namespace, LocalName::from(name));
     let html = html5ever::parse_fragment(sink, options, name, Vec::new(), false).one(text);
     from_scraper(&html).document.dump()

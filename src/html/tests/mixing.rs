@@ -125,6 +125,13 @@ fn what_takes_too_long_is_an_error_and_not_a_silence() {
     assert!(errors[0].is_given_up(), "{errors:?}");
     assert!(errors[0].to_string().contains(expression), "{}", errors[0]);
     assert!(page.try_xpath(expression).map(|_| ()).unwrap_err().is_given_up());
+    // So it is with CSS; what was found before is given.
+    let wide = Page::parse(&format!("<!DOCTYPE html><body><p></p>{}", "<i></i>".repeat(20_000)));
+    assert_eq!(wide.css(":is(zz ~ i), p").getall(), ["<p></p>"]);
+    let error = wide.take_errors().remove(0);
+    assert!(error.is_given_up() && error.to_string().contains(":is(zz ~ i), p"), "{error}");
+    assert_eq!(wide.css(":is(zz ~ i), p").get().as_deref(), Some("<p></p>"));
+    assert_eq!(wide.take_errors(), [], "the first was found in time");
     // Many roots share one bound.
     let all = page.css("i");
     let error = all.try_xpath("//i[contains(., 'y')]").map(|_| ()).unwrap_err();

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
-use html5ever::tendril::TendrilSink as _;
-use scraper::{Html, HtmlTreeSink};
 use serde_json::Value;
 
 use crate::html::from_scraper::from_scraper;
@@ -48,10 +46,7 @@ fn options() -> ParseOptions {
 
 /// The tree of html5ever, without scripting.
 fn tree_of_html5ever(page: &str) -> String {
-    let mut parse = html5ever::ParseOpts::default();
-    parse.tree_builder.scripting_enabled = false;
-    let html = html5ever::parse_document(HtmlTreeSink::new(Html::new_document()), parse).one(page);
-    from_scraper(&html).document.dump()
+    from_scraper(&super::oracle::document(page)).document.dump()
 }
 
 #[test]

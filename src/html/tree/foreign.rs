@@ -36,10 +36,8 @@ impl Builder {
         match open.namespace {
             Namespace::Html => false,
             Namespace::Svg => matches!(open.name, FOREIGNOBJECT | DESC | TITLE),
-            // html5ever asks its sink, and scraper's always says no.
             Namespace::MathMl => {
-                !self.options.as_html5ever()
-                    && open.name == ANNOTATION_XML
+                open.name == ANNOTATION_XML
                     && self.arena.attr_in(self.attr_list_of(open), ENCODING).is_some_and(|value| {
                         let value = self.arena.bytes(value);
                         value.eq_ignore_ascii_case(b"text/html") || value.eq_ignore_ascii_case(b"application/xhtml+xml")
@@ -88,7 +86,11 @@ impl Builder {
     fn leave_foreign(&mut self) {
         loop {
             let open = self.current();
-            if open.namespace == Namespace::Html || is_mathml_text_integration_point(open) || self.is_html_integration_point(open)
+            // html5ever stops at those of SVG only.
+            let may_be_point = !self.options.as_html5ever() || open.namespace == Namespace::Svg;
+            if open.namespace == Namespace::Html
+                || is_mathml_text_integration_point(open)
+                || may_be_point && self.is_html_integration_point(open)
             {
                 return;
             }

@@ -10,6 +10,9 @@ use super::plan::Op;
 use super::value::Val;
 use crate::html::hit::Hit;
 
+/// Steps that putting a text into a table costs.
+const HASHED: usize = 8;
+
 impl<'e> Eval<'e> {
     /// Compares two expressions; a path that can be walked is walked no further than the answer needs.
     pub(super) fn compare_ops(&self, binary: Binary, left: &'e Op, right: &'e Op, context: Context) -> Res<bool> {
@@ -115,6 +118,14 @@ impl<'e> Eval<'e> {
     fn compare_sets(&self, binary: Binary, left: &Val<'e>, right: &Val<'e>) -> Res<bool> {
         match binary {
             Binary::Equal => {
+                for (one, all) in [(left, right), (right, left)] {
+                    if let Val::Nodes(hits) = one
+                        && let [hit] = &***hits
+                    {
+                        let wanted = self.text_of(*hit)?;
+                        return self.any_text(all, |text| text == wanted);
+                    }
+                }
                 let mut texts: HashSet<Cow<'e, str>> = HashSet::new();
                 let mut bytes = 0;
                 match left {
@@ -123,6 +134,7 @@ impl<'e> Eval<'e> {
                             let text = self.text_of(*hit)?;
                             bytes += text.len();
                             self.check_len(bytes)?;
+                            self.charge(HASHED)?;
                             texts.insert(text);
                         }
                     }

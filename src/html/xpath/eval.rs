@@ -3,7 +3,7 @@
 //! Every node looked at is a step; an evaluation that needs more than its budget ends in an error, never in half a result.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::ast::Binary;
@@ -11,6 +11,7 @@ use super::error::XPathError;
 use super::functions::Function;
 use super::plan::{Op, Path, Start, Walk};
 use super::regex::Patterns;
+use super::texts::Texts;
 use super::value::{Val, Variables, try_string_value};
 use super::{Compiled, Options, number};
 use crate::html::arena::{Arena, NodeId};
@@ -25,6 +26,11 @@ pub(super) type Res<T> = Result<T, Box<XPathError>>;
 const BYTES_A_STEP: usize = 64;
 /// Bytes of text that cost a step to take apart.
 const CHARS_A_STEP: usize = 8;
+
+/// Steps that sorting costs for each node of a list that is out of order.
+const SORT_STEPS: usize = 4;
+/// Nodes visited for string-values, in numbers of all nodes, from which on all are made at once.
+const TEXT_VISITS: usize = 3;
 
 /// What an expression is evaluated for (1): a node, and where it stands among the nodes of its step, from 1. Both numbers are 0
 /// outside of predicates, and the size if nothing asks for it.
@@ -45,13 +51,22 @@ pub(super) struct Eval<'e> {
     pub(super) patterns: RefCell<Patterns>,
     /// Values that are the same for every context, once they are known.
     kept: RefCell<Vec<Option<Val<'e>>>>,
+    /// The string-values of all elements, once many were asked for.
+    texts: &'e OnceCell<Option<Texts>>,
+    text_visits: Cell<usize>,
     budget: u64,
     steps_left: Cell<u64>,
     most_bytes: usize,
 }
 
 impl<'e> Eval<'e> {
-    pub(super) fn new(compiled: &Compiled, document: &'e Document, variables: &'e Variables, options: Options) -> Self {
+    pub(super) fn new(
+        compiled: &Compiled,
+        document: &'e Document,
+        variables: &'e Variables,
+        texts: &'e OnceCell<Option<Texts>>,
+        options: Options,
+    ) -> Self {
         let arena = document.arena();
         let budget = options.steps.saturating_add(options.steps_per_node.saturating_mul(arena.len() as u64));
         Self {
@@ -61,6 +76,8 @@ impl<'e> Eval<'e> {
             names: compiled.names.iter().map(|name| arena.find_name(name)).collect(),
             patterns: RefCell::default(),
             kept: RefCell::new(vec![None; compiled.kept]),
+            texts,
+            text_visits: Cell::new(0),
             budget,
             steps_left: Cell::new(budget),
             most_bytes: options.string_bytes,
@@ -146,12 +163,17 @@ impl<'e> Eval<'e> {
                 Val::Number(if *is_odd { -number } else { number })
             }
             Op::Union(all) => {
-                let mut hits = Vec::new();
+                let (mut hits, mut more) = (Vec::new(), Vec::new());
                 for op in all {
-                    hits.extend_from_slice(&self.nodes(op, context, "an operand of |")?);
-                    self.keep_small(&mut hits)?;
+                    more.extend_from_slice(&self.nodes(op, context, "an operand of |")?);
+                    // Small sets are gathered, so that many of them do not cost a pass through a large one each.
+                    if more.len() >= hits.len() {
+                        self.sort(&mut more)?;
+                        hits = self.merge(hits, &mut more)?;
+                    }
                 }
-                self.sort(&mut hits)?;
+                self.sort(&mut more)?;
+                hits = self.merge(hits, &mut more)?;
                 Val::Nodes(Rc::new(hits))
             }
             Op::Path(path) => return self.path(path, context),
@@ -320,6 +342,26 @@ impl<'e> Eval<'e> {
         Ok(Val::Nodes(Rc::new(hits)))
     }
 
+    /// Two sets in document order as one; the second is left empty.
+    fn merge(&self, first: Vec<Hit>, second: &mut Vec<Hit>) -> Res<Vec<Hit>> {
+        if first.is_empty() || second.is_empty() {
+            return Ok(if first.is_empty() { std::mem::take(second) } else { first });
+        }
+        self.charge((first.len() + second.len()) / 4)?;
+        let mut merged = Vec::with_capacity(first.len() + second.len());
+        let mut rest = second.drain(..).peekable();
+        for hit in first {
+            let order = hit.order(self.document);
+            while let Some(other) = rest.next_if(|other| other.order(self.document) < order) {
+                merged.push(other);
+            }
+            rest.next_if_eq(&hit);
+            merged.push(hit);
+        }
+        merged.extend(rest);
+        Ok(merged)
+    }
+
     /// Takes doubles out when there are more nodes than there can be without.
     pub(super) fn keep_small(&self, hits: &mut Vec<Hit>) -> Res<()> {
         let most = 2 * (self.arena.len() + self.arena.attr_count()) + 1_024;
@@ -328,7 +370,10 @@ impl<'e> Eval<'e> {
 
     /// Puts nodes in document order and takes doubles out.
     pub(super) fn sort(&self, hits: &mut Vec<Hit>) -> Res<()> {
-        self.charge(hits.len())?;
+        self.charge(hits.len() / 4)?;
+        if !hits.is_sorted_by_key(|hit| hit.order(self.document)) {
+            self.charge(SORT_STEPS * hits.len())?;
+        }
         hit::sort(hits, self.document);
         Ok(())
     }
@@ -337,12 +382,28 @@ impl<'e> Eval<'e> {
 
     /// The string-value of a node (5).
     pub(super) fn text_of(&self, hit: Hit) -> Res<Cow<'e, str>> {
-        let mut len = 0;
-        try_string_value(self.document, hit, |bytes| {
+        if let (Hit::Node(node), Some(Some(texts))) = (hit, self.texts.get())
+            && self.arena.first_child(node).is_some()
+        {
+            let text = texts.below(node);
+            self.charge(1 + text.len() / BYTES_A_STEP)?;
+            return Ok(Cow::Borrowed(text));
+        }
+        let (mut len, mut visited) = (0, 0);
+        let text = try_string_value(self.document, hit, |bytes| {
             len += bytes;
+            visited += 1;
             self.charge(1 + bytes / BYTES_A_STEP)?;
             self.check_len(len)
-        })
+        })?;
+        let all = self.text_visits.get() + visited;
+        self.text_visits.set(all);
+        if all > TEXT_VISITS * self.arena.len() && self.arena.is_in_order() && self.texts.get().is_none() {
+            self.charge(2 * self.arena.len())?;
+            let texts = self.texts.get_or_init(|| Texts::new(self.arena, self.most_bytes));
+            self.charge_bytes(texts.as_ref().map_or(0, |texts| texts.below(NodeId::DOCUMENT).len()))?;
+        }
+        Ok(text)
     }
 
     /// `string()` of a value.

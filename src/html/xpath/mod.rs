@@ -18,10 +18,13 @@ mod parser;
 mod plan;
 mod regex;
 mod steps;
+mod texts;
 pub(crate) mod value;
 
 pub use error::XPathError;
 pub(crate) use value::{Value, Variables};
+
+use std::cell::OnceCell;
 
 use super::document::Document;
 use super::hit::Hit;
@@ -96,7 +99,8 @@ impl Compiled {
         variables: &Variables,
         options: Options,
     ) -> (Result<Value, XPathError>, u64) {
-        let eval = Eval::new(self, document, variables, options);
+        let texts = OnceCell::new();
+        let eval = Eval::new(self, document, variables, &texts, options);
         let value = eval.value(&self.op, Context { hit: context, position: 0, size: 0 });
         (value.map(value::Val::finish).map_err(|error| *error), eval.steps())
     }

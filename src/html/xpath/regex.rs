@@ -80,7 +80,7 @@ impl<'e> Eval<'e> {
             return Ok(Made::Now(Rc::clone(pattern)));
         }
         // Making one costs far more than looking at a node.
-        self.charge(1_000 + 10 * text.len())?;
+        self.charge(5_000 + 50 * text.len())?;
         let pattern = Rc::new(Pattern::new(&text, &flags)?);
         if kept.len() >= KEPT {
             kept.remove(0);

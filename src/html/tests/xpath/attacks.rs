@@ -87,6 +87,7 @@ fn steps_that_meet_the_same_nodes_again_visit_them_once() {
             ("//*[//*[//*[//*]]]", 10),
             ("//*[count(//a) = count(//*)]", 15),
             ("count(//*[. = '']) + count(//@*)", 100),
+            ("count(//*[contains(., 'xyz')])", 60),
             (&vec!["//*"; 50].join("|"), 110),
         ] {
             let (result, steps) = cost(&document, xpath);

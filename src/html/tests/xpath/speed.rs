@@ -93,3 +93,38 @@ fn selections_on_a_page_of_ten_kilobytes_take_microseconds() {
     assert!(links <= Duration::from_micros(3), "{links:?}");
     assert!(all <= Duration::from_micros(40), "{all:?}");
 }
+
+#[test]
+#[ignore = "measures time: run in release, on an idle machine"]
+fn attacks_cost_nanoseconds_for_each_byte_of_the_page() {
+    let flat = format!("<ul>{}</ul>", "<li class=c>t</li>".repeat(10_000));
+    let nested = "<div><a href=x>t</a>".repeat(500);
+    let deep = nested.repeat(20).replace("</a><div><a href=x>t</a><div>", "</a></div><div>");
+    for html in [flat, nested, deep] {
+        let document = page(&html);
+        println!("{} bytes, {} nodes", html.len(), document.node_count());
+        for xpath in [
+            "//*//*//*//*[count(//*) > 1]",
+            "//a[//b[//c]]",
+            "//*/preceding::*/following::*/preceding::node()/ancestor::node()/descendant::*",
+            "//*[count(preceding::*) = 5]",
+            "//*[count(.//*[count(preceding::*) > 3]) > 2]",
+            "//*[. = //*]",
+            "//*[contains(., 'xyz')]",
+            "//*[translate(., 'abcdefghijklmnop', 'ABCDEFGHIJKLMNOP') = 'x']",
+            "//*[re:test(., '(a|b|[^c])*d')]",
+            "//*[re:test('aaaaaaaaaaaaaaaa', concat('(a+)+', position()))]",
+            "set:distinct(//node())",
+            "//*/preceding-sibling::*[position() mod 2 = 1]",
+        ] {
+            let compiled = Compiled::parse(xpath).unwrap();
+            let start = Instant::now();
+            let (result, steps) = compiled.evaluate_within(&document, top(&document), &Variables::NONE, Default::default());
+            let taken = start.elapsed();
+            let by_byte = taken.as_nanos() / html.len() as u128;
+            let by_step = taken.as_nanos() / u128::from(steps);
+            println!("{by_byte:>6} ns a byte {by_step:>4} ns a step {steps:>9} steps {} {xpath}", result.is_ok());
+            assert!(by_step < 500, "a step of {xpath} takes {by_step} ns: it is not counted for what it costs");
+        }
+    }
+}

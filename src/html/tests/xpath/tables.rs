@@ -272,3 +272,18 @@ fn results_become_texts_as_scrapy_gives_them() {
     assert_eq!(string_value(&document, top(&document)), "12x210in");
     assert!(evaluate(&document, "//ul").unwrap().scrapy_text().is_none());
 }
+
+#[test]
+fn texts_made_at_once_are_those_made_one_by_one() {
+    for document in [page(PAGE), page(&"<div>a<p>b</p><!--c--><i></i>".repeat(30))] {
+        // The first part asks for so many that the second is answered from the text of the whole page.
+        let many = "count(//node()[string-length() >= 0][string-length() >= 0][string-length() >= 0][string-length() >= 0]) > 0";
+        assert_eq!(evaluate(&document, many), Ok(Value::Boolean(true)));
+        let Ok(Value::Nodes(nodes)) = evaluate(&document, "//node() | //@*") else { panic!() };
+        for (n, hit) in nodes.iter().enumerate() {
+            let wanted = string_value(&document, *hit).into_owned();
+            let both = format!("concat(string({many}), (//node() | //@*)[{}])", n + 1);
+            assert_eq!(evaluate(&document, &both), Ok(Value::String(format!("true{wanted}"))), "{n}");
+        }
+    }
+}

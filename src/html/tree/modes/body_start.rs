@@ -111,8 +111,14 @@ impl Builder {
     /// `html` in most modes: the root gets the attributes that it does not have.
     pub(in crate::html) fn add_attrs_to_root(&mut self, attrs: AttrList) {
         if self.count(TEMPLATE) == 0 {
-            self.arena.add_attrs(self.stack.root().node, attrs);
+            self.add_attrs(self.stack.root().node, attrs);
         }
+    }
+
+    fn add_attrs(&mut self, to: NodeId, attrs: AttrList) {
+        let added = self.arena.add_attrs(to, attrs, self.options.limits.attributes_per_element);
+        self.step(added.compared as u64);
+        self.exceeded.attributes |= added.is_cut;
     }
 
     /// The `body` that is the second open element, unless there is a template.
@@ -126,7 +132,7 @@ impl Builder {
             && self.count(TEMPLATE) == 0
         {
             self.frameset_ok = false;
-            self.arena.add_attrs(body, tag.attrs);
+            self.add_attrs(body, tag.attrs);
         }
     }
 
