@@ -73,7 +73,7 @@ pub struct Exceeded {
     pub nodes: bool,
     /// Attributes were left out, of one element or of all from some place on.
     pub attributes: bool,
-    /// The source is longer than 2 GiB: the rest was not read.
+    /// The source is longer than 2 GiB, or what had to be written anew is: the rest was not read.
     pub length: bool,
 }
 

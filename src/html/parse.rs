@@ -55,11 +55,17 @@ impl Document {
 
 /// What the engine's numbers have room for, and whether that is not all.
 pub(super) fn bounded(source: Bytes) -> (Bytes, bool) {
-    if source.len() <= MOST_BYTES {
+    first_bytes(source, MOST_BYTES)
+}
+
+/// The first `most` bytes, less a character that does not end there, and whether that is not all.
+fn first_bytes(source: Bytes, most: usize) -> (Bytes, bool) {
+    if source.len() <= most {
         return (source, false);
     }
-    let end = (MOST_BYTES - 3..=MOST_BYTES).rev().find(|end| source.get(*end).is_some_and(|byte| byte & 0xc0 != 0x80));
-    (source.slice(..end.unwrap_or(MOST_BYTES - 3)), true)
+    let least = most.saturating_sub(3);
+    let end = (least..=most).rev().find(|end| source.get(*end).is_some_and(|byte| byte & 0xc0 != 0x80));
+    (source.slice(..end.unwrap_or(least)), true)
 }
 
 /// The source with each CR LF and each other CR as LF (13.2.3.5). Copies only if there is one.
@@ -82,6 +88,20 @@ pub(super) fn normalised(source: Bytes) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_source_is_cut_between_characters() {
+        for (text, most, expected, is_cut) in [
+            ("abc", 3, "abc", false),
+            ("abcd", 3, "abc", true),
+            ("a\u{e9}b", 2, "a", true),
+            ("a\u{e9}b", 3, "a\u{e9}", true),
+            ("ab\u{1f600}", 5, "ab", true),
+            ("ab\u{1f600}c", 6, "ab\u{1f600}", true),
+        ] {
+            assert_eq!(first_bytes(Bytes::from(text), most), (Bytes::from(expected), is_cut), "{text} to {most}");
+        }
+    }
 
     #[test]
     fn line_ends_are_line_feeds() {

@@ -111,6 +111,9 @@ fn a_form_in_a_form_is_left_out() {
     for context in [FragmentContext::html("form"), FragmentContext::html("div").in_form()] {
         assert_eq!(parse(&context, "<form>a</form>b"), "\"ab\"\n");
         assert_eq!(parse(&context, "a</form><form>b"), "\"a\"\n<form>\n  \"b\"\n");
+        // Foreign content hands the end tag on to the mode.
+        let expected = "<svg svg>\n  <svg desc>\n    <form>\n      \"b\"\n";
+        assert_eq!(parse(&context, "<svg></form><desc><form>b"), expected);
     }
 }
 

@@ -52,12 +52,12 @@ fn bytes(rng: &mut Rng, corpus: &[Vec<String>]) -> Vec<u8> {
 fn options(rng: &mut Rng) -> ParseOptions {
     let limits = match rng.below(4) {
         0 => Limits {
-            depth: 2 + rng.below(8),
+            depth: rng.below(10),
             steps_per_byte: rng.below(2) as u64,
             steps: rng.below(100) as u64,
-            nodes: 2 + rng.below(60),
+            nodes: rng.below(62),
             attributes: rng.below(12),
-            attributes_per_element: 1 + rng.below(3),
+            attributes_per_element: rng.below(4),
             repeats_per_32_bytes: rng.below(2) as u64,
         },
         1 => Limits::NONE,

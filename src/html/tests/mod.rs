@@ -13,6 +13,7 @@ mod mutate;
 mod oracle;
 mod order;
 mod properties;
+mod rules;
 mod selection;
 mod selectors;
 mod serialize;

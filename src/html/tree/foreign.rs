@@ -159,8 +159,11 @@ impl Builder {
         }
         let cased = self.cased_svg_tag(name).and_then(|cased| self.arena.find_name(cased));
         let mut place = self.stack.len();
-        // The root is never ended here: it is looked at in fragments only.
-        while place > 1 {
+        if place <= 1 {
+            // The root of a fragment, whose context is foreign: nothing ends it.
+            return Some(Flow::Done);
+        }
+        while place > 0 {
             place -= 1;
             self.step(1);
             let Some(open) = self.stack.get(place) else { break };

@@ -5,6 +5,7 @@
 
 use super::Builder;
 use crate::html::limits::Limits;
+use crate::html::span::MOST_BYTES;
 
 /// The bounds of one page.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Budget {
     steps: u64,
     nodes: usize,
     repeats: u64,
+    /// Bytes in the side buffer: spans tell no more.
+    side: usize,
 }
 
 impl Budget {
@@ -23,6 +26,7 @@ impl Budget {
             steps: limits.steps_for(bytes),
             nodes: limits.nodes.min(1 << 31),
             repeats: limits.repeats_for(bytes),
+            side: MOST_BYTES,
         }
     }
 }
@@ -37,7 +41,16 @@ impl Builder {
     /// Whether the page has met a bound that ends it.
     #[inline]
     pub(in crate::html) fn is_over_budget(&self) -> bool {
-        self.steps > self.budget.steps || self.arena.len() > self.budget.nodes || self.repeats > self.budget.repeats
+        self.steps > self.budget.steps
+            || self.arena.len() > self.budget.nodes
+            || self.repeats > self.budget.repeats
+            || self.is_side_full()
+    }
+
+    /// Whether joined texts have filled the side buffer.
+    #[inline]
+    fn is_side_full(&self) -> bool {
+        self.arena.side.len() > self.budget.side
     }
 
     /// Counts an element made again; says whether there is no room for it.
@@ -50,7 +63,33 @@ impl Builder {
     /// Says which bounds were met.
     pub(super) fn mark_exceeded(&mut self) {
         self.exceeded.steps |= self.steps > self.budget.steps;
+        self.exceeded.length |= self.is_side_full();
         self.exceeded.attributes |= self.arena.has_too_many_names();
         self.exceeded.nodes |= self.arena.len() > self.budget.nodes || self.repeats > self.budget.repeats;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::arena::Arena;
+    use crate::html::options::ParseOptions;
+    use crate::html::tokenizer::{self, Content};
+
+    #[test]
+    fn a_page_ends_when_its_joined_texts_fill_the_side_buffer() {
+        for page in ["<svg>".to_owned() + &"\0".repeat(2_000), "<table>".to_owned() + &"x\0".repeat(2_000) + "<tr><td>y"] {
+            let parse = |side: usize| {
+                let mut builder = Builder::new(Arena::new(page.clone().into()), &ParseOptions::default());
+                builder.budget.side = side;
+                tokenizer::run(&mut builder, Content::Data, None);
+                builder.end();
+                builder
+            };
+            let cut = parse(100);
+            assert!(cut.exceeded.length && cut.exceeded.is_cut(), "{page:.20}");
+            assert!(cut.arena.side.len() <= 600, "{page:.20}: {} bytes", cut.arena.side.len());
+            assert!(!parse(MOST_BYTES).exceeded.any(), "{page:.20}");
+        }
     }
 }

@@ -127,6 +127,9 @@ impl Builder {
         let mut pending = std::mem::take(&mut self.pending_text);
         let is_blank = pending.iter().all(|text| self.is_blank(*text));
         for text in &pending {
+            if self.is_over_budget() {
+                break;
+            }
             if is_blank {
                 self.insert_text(*text);
             } else {
