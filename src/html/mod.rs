@@ -110,4 +110,4 @@ pub use xpath::XPathError;
 
 pub(crate) use compare::Compared;
 pub(crate) use pattern::compile as compile_pattern;
-pub(crate) use selection::matches;
+pub(crate) use selection::{KEPT_ERRORS, matches};

@@ -20,16 +20,20 @@ pub enum XPathError {
         allowed: String,
     },
     /// The expression is longer than the bound.
-    #[error("xpath of {found} bytes, allowed are {most}; evaluate it in parts")]
+    #[error("xpath of {found} bytes, {expression:?}: allowed are {most}; evaluate it in parts")]
     Length {
+        /// How the expression begins.
+        expression: String,
         /// Its length in bytes.
         found: usize,
         /// The bound in bytes.
         most: usize,
     },
     /// Brackets, calls or operators are nested deeper than the bound.
-    #[error("xpath at byte {position}: nested more than {most} deep; evaluate it in parts")]
+    #[error("xpath at byte {position} of {expression:?}: nested more than {most} deep; evaluate it in parts")]
     Depth {
+        /// The expression, or what surrounds the place in a long one.
+        expression: String,
         /// Where the bound was met, in bytes.
         position: usize,
         /// The bound.
