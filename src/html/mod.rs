@@ -106,7 +106,6 @@ pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 pub use selection::{Page, Selection};
 pub use variables::{Variable, Variables, XPathValue};
-pub use xpath::XPathError;
 
 pub(crate) use compare::Compared;
 pub(crate) use pattern::compile as compile_pattern;

@@ -5,8 +5,7 @@ const QUOTED: usize = 60;
 
 /// Why an XPath expression cannot be used, or gave no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum XPathError {
+pub(crate) enum XPathError {
     /// The expression does not follow the grammar of XPath 1.0.
     #[error("xpath at byte {position} of {expression:?}: found {found}, allowed here: {allowed}")]
     Syntax {
@@ -125,8 +124,8 @@ pub enum XPathError {
 
 impl XPathError {
     /// Whether the expression itself is wrong, or a regular expression it makes: trying again does not help.
-    #[must_use]
-    pub fn is_in_expression(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_in_expression(&self) -> bool {
         !matches!(self, Self::UndefinedVariable { .. } | Self::Kind { .. } | Self::Budget { .. } | Self::StringLength { .. })
     }
 }
