@@ -249,6 +249,7 @@ impl Interner {
     }
 
     /// Bytes of memory of the names that have no fixed id.
+    #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         let entries = self.spans.capacity() * size_of::<Span>() + self.keys.capacity() * size_of::<Key>();
         entries + self.places.capacity() * size_of::<u32>()

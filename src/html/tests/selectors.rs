@@ -8,6 +8,7 @@ use crate::html::arena::NodeId;
 use crate::html::css::{Compiled, Reach};
 use crate::html::from_scraper::from_scraper;
 use crate::html::{Document, Limits, ParseOptions};
+use crate::testkit::pages::PageKind;
 
 const TYPES: &[&str] =
     &["*", "div", "p", "b", "a", "i", "td", "tr", "table", "span", "li", "body", "html", "svg", "option", "h1", "x", "title"];
@@ -93,10 +94,33 @@ fn found(document: &Document, selector: &str) -> Vec<usize> {
     hits.iter().map(|hit| elements.iter().position(|id| *id == hit.node()).unwrap()).collect()
 }
 
+/// Compares what selectors find in a page; gives for how many that is nothing and for how many something.
+fn compare(page: &str, selectors: &[String]) -> [usize; 2] {
+    let options = ParseOptions { as_html5ever: true, ..ParseOptions::default().limits(Limits::NONE) };
+    let html = oracle::document(page);
+    let theirs = from_scraper(&html);
+    let ours = Document::parse_with(page, &options);
+    let known = elements(&theirs.document);
+    let mut compared = [0; 2];
+    if known.len() != elements(&ours).len() {
+        // Trees that differ are another test's affair.
+        return compared;
+    }
+    for selector in selectors {
+        let Ok(compiled) = Selector::parse(selector) else { continue };
+        // Scraper finds elements too that are not in the tree any more.
+        let place = |id| known.iter().position(|node| theirs.nodes[node.index()] == id);
+        let mut wanted: Vec<usize> = html.select(&compiled).filter_map(|element| place(element.id())).collect();
+        wanted.sort_unstable();
+        assert_eq!(found(&ours, selector), wanted, "{selector} on {page:?}");
+        compared[usize::from(!wanted.is_empty())] += 1;
+    }
+    compared
+}
+
 #[test]
 fn selectors_find_in_soup_what_scraper_finds() {
     let corpus = soup::corpus();
-    let options = ParseOptions { as_html5ever: true, ..ParseOptions::default().limits(Limits::NONE) };
     let mut compared = [0; 2];
     for case in 0..if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 200_000 } else { 10_000 } {
         let page = soup::case(case, &corpus).concat();
@@ -104,25 +128,22 @@ fn selectors_find_in_soup_what_scraper_finds() {
         if page.to_ascii_lowercase().contains("<template") {
             continue;
         }
-        let html = oracle::document(&page);
-        let theirs = from_scraper(&html);
-        let ours = Document::parse_with(&page, &options);
-        let known = elements(&theirs.document);
-        if known.len() != elements(&ours).len() {
-            continue;
-        }
         let mut rng = Rng::new(case);
-        for _ in 0..3 {
-            let selector = list(&mut rng);
-            let Ok(compiled) = Selector::parse(&selector) else { continue };
-            // Scraper finds elements too that are not in the tree any more.
-            let place = |id| known.iter().position(|node| theirs.nodes[node.index()] == id);
-            let mut wanted: Vec<usize> = html.select(&compiled).filter_map(|element| place(element.id())).collect();
-            wanted.sort_unstable();
-            assert_eq!(found(&ours, &selector), wanted, "{selector} on {page:?}, case {case}");
-            compared[usize::from(!wanted.is_empty())] += 1;
-        }
+        let [none, some] = compare(&page, &[list(&mut rng), list(&mut rng), list(&mut rng)]);
+        compared = [compared[0] + none, compared[1] + some];
     }
-    // Most compare something.
-    assert!(compared[1] > 2_000 && compared[0] > 2_000, "{compared:?}");
+    assert!(compared.iter().all(|count| *count > 2_000), "{compared:?}");
+}
+
+#[test]
+fn selectors_find_in_whole_pages_what_scraper_finds() {
+    let mut rng = Rng::new(7);
+    for kind in PageKind::ALL {
+        let names =
+            ["h1", "a[href]", ".price", "div > p a", "ul li a", "img[loading=lazy]", "p:not(.price)", "td ~ td", "li:has(a)"];
+        let random = (0..60).map(|_| list(&mut rng));
+        let selectors: Vec<String> = names.into_iter().map(str::to_owned).chain(random).collect();
+        let [none, some] = compare(&kind.page(4_000), &selectors);
+        assert!(none + some > 60 && some > 10, "{}: {none} and {some}", kind.name());
+    }
 }
