@@ -30,6 +30,9 @@ const BATCHES: usize = 12;
 /// How long a batch is at least.
 const BATCH: Duration = Duration::from_millis(8);
 
+/// A part of the bench.
+type Part = fn(&mut Bench);
+
 struct Bench {
     is_measuring: bool,
     is_checking: bool,
@@ -106,7 +109,7 @@ fn main() -> ExitCode {
         only: arguments.into_iter().find(|a| !a.starts_with('-')),
         passed: Vec::new(),
     };
-    let parts: [(&str, fn(&mut Bench)); 4] = [("pages", pages), ("selectors", selectors), ("xpath", xpath), ("hostile", hostile)];
+    let parts: [(&str, Part); 4] = [("pages", pages), ("selectors", selectors), ("xpath", xpath), ("hostile", hostile)];
     for (name, part) in parts {
         if bench.wants(name) {
             part(&mut bench);

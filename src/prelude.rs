@@ -9,6 +9,6 @@ pub use url::Url;
 
 pub use crate::api::{
     CallbackError, CallbackResult, Context, Extension, Failure, FailureKind, HandleStatus, Item, ItemPipeline, Link, Middleware,
-    Out, OutError, Processed, Request, Response, Selection, Signal, Spider, SpiderSettings, Stats,
+    Out, OutError, Processed, Request, Response, Selection, Signal, Spider, SpiderSettings, Stats, Variables, XPathValue,
 };
 pub use crate::steps;

@@ -18,7 +18,7 @@ use url::Url;
 use super::lease::LeaseView;
 use super::links::{Link, extract_links};
 use super::request::Request;
-use super::selector::{Page, PageOptions, Selection, SelectorError, Variables, XPathValue, matches};
+use super::selector::{KEPT_ERRORS, Page, PageOptions, Selection, SelectorError, Variables, XPathValue, matches};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::parser::message::Marks;
 use crate::scheduler::job::Job;
@@ -188,17 +188,17 @@ impl Response {
         self.decoded().1.name()
     }
 
-    /// Selects by CSS; `::text` and `::attr(name)` as in Scrapy. A selector that does not parse fails the
-    /// callback when it ends; use [`Response::try_css`] for selectors that come from outside.
+    /// Selects by CSS; `::text` and `::attr(name)` as in Scrapy. A selector that does not parse, or takes too long on this page,
+    /// fails the callback when it ends; use [`Response::try_css`] for selectors that come from outside.
     #[must_use]
     pub fn css(&self, selector: &str) -> Selection<'_> {
         self.page().css(selector)
     }
 
-    /// Selects by CSS.
+    /// Selects by CSS, at once.
     ///
     /// # Errors
-    /// When the selector does not parse.
+    /// When the selector does not parse, or takes too long on this page.
     pub fn try_css(&self, selector: &str) -> Result<Selection<'_>, SelectorError> {
         self.page().try_css(selector)
     }
@@ -327,7 +327,10 @@ impl Response {
 
     fn matches(&self, pattern: &str, most: usize) -> Vec<String> {
         matches(self.text(), pattern, most).unwrap_or_else(|error| {
-            self.0.pattern_errors.borrow_mut().push(error);
+            let mut errors = self.0.pattern_errors.borrow_mut();
+            if errors.len() < KEPT_ERRORS {
+                errors.push(error);
+            }
             Vec::new()
         })
     }

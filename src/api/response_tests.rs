@@ -66,6 +66,10 @@ fn css_xpath_and_patterns_are_asked_of_one_tree() {
     assert!(page.xpath("//a[").is_empty() && page.css("a[").is_empty() && page.re("(").is_empty());
     let kinds: Vec<_> = page.take_selector_errors().iter().map(SelectorError::kind).collect();
     assert_eq!(kinds, [SelectorKind::Pattern, SelectorKind::XPath, SelectorKind::Css]);
+    for _ in 0..1_000 {
+        let _ = (page.re("("), page.re_first("("));
+    }
+    assert_eq!(page.take_selector_errors().len(), 16, "no more are kept");
     assert!(page.try_xpath("//a[").is_err() && page.xpath_value("//a[").is_err());
 }
 

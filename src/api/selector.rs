@@ -5,4 +5,4 @@ pub use crate::html::{
     Engine, Exceeded, NodeKind, NodeRef, Page, PageOptions, Selection, SelectorError, SelectorKind, Variables, XPathValue,
 };
 
-pub(crate) use crate::html::{compile_pattern, matches};
+pub(crate) use crate::html::{KEPT_ERRORS, compile_pattern, matches};

@@ -12,7 +12,7 @@ use super::out;
 const LOCK: &str = include_str!("../../Cargo.lock");
 
 /// Libraries that decide how a crawl behaves.
-const LIBRARIES: [&str; 12] = [
+const LIBRARIES: [&str; 13] = [
     "actix",
     "clap",
     "encoding_rs",
@@ -22,6 +22,7 @@ const LIBRARIES: [&str; 12] = [
     "rusqlite",
     "rustls",
     "scraper",
+    "selectors",
     "serde_json",
     "tokio",
     "url",

@@ -126,7 +126,7 @@ impl Markers {
             && let Some(text) = look.text(url)
         {
             let page = Page::parse_with(text, &self.html);
-            let hits = by_css.iter().filter(|(_, css)| page.try_css(css).is_ok_and(|selection| !selection.is_empty()));
+            let hits = by_css.iter().filter(|(_, css)| !page.css(css).is_empty());
             found.extend(hits.map(|(rule, _)| rule.marker.as_str()));
         }
         let mut markers: Vec<String> = Vec::with_capacity(found.len());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::css::CssError;
+use super::css::{CssError, Quoted};
 use super::xpath::XPathError;
 
 /// What kind of text could not be used.
@@ -50,12 +50,12 @@ enum What {
 
 impl fmt::Display for SelectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, text, reason, .. } = self;
+        let (Self { kind, reason, .. }, text) = (self, Quoted(&self.text));
         match self.what {
-            What::Invalid(position) => write!(f, "{kind} {text:?} is not valid at byte {position}: {reason}"),
+            What::Invalid(position) => write!(f, "{kind} {text} is not valid at byte {position}: {reason}"),
             What::Quoted(_) => f.write_str(reason),
-            What::Failed => write!(f, "{kind} {text:?} cannot be answered: {reason}"),
-            What::GivenUp => write!(f, "{kind} {text:?} was given up on this page: {reason}"),
+            What::Failed => write!(f, "{kind} {text} cannot be answered: {reason}"),
+            What::GivenUp => write!(f, "{kind} {text} was given up on this page: {reason}"),
         }
     }
 }
@@ -149,6 +149,8 @@ mod tests {
         let given_up = SelectorError::given_up(SelectorKind::XPath, "//a//a", "it took 10 steps");
         assert_eq!(given_up.to_string(), "xpath expression \"//a//a\" was given up on this page: it took 10 steps");
         assert_eq!((given_up.position(), given_up.is_given_up()), (0, true));
+        let long = SelectorError::new(SelectorKind::Pattern, &"é(".repeat(10_000), 2, "unclosed group").to_string();
+        assert!(long.chars().count() < 400 && long.ends_with("é(\"… is not valid at byte 2: unclosed group"), "{long}");
         let quoted = SelectorError::quoted(SelectorKind::XPath, "//", 2, "xpath at byte 2 of \"//\": it ends too early");
         assert_eq!(quoted.to_string(), "xpath at byte 2 of \"//\": it ends too early");
         assert_eq!(quoted.position(), 2);

@@ -106,8 +106,7 @@ pub use limits::{Exceeded, Limits};
 pub use options::ParseOptions;
 pub use selection::{Page, Selection};
 pub use variables::{Variable, Variables, XPathValue};
-pub use xpath::XPathError;
 
 pub(crate) use compare::Compared;
 pub(crate) use pattern::compile as compile_pattern;
-pub(crate) use selection::matches;
+pub(crate) use selection::{KEPT_ERRORS, matches};

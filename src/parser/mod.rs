@@ -182,14 +182,15 @@ impl Parser {
                 Ok(ended) => ended,
                 Err(UnknownStep) => return Err(UnknownStep),
             };
+            let unanswered = || response.as_ref().and_then(|r| r.take_selector_errors().first().map(ToString::to_string));
             let fault = match result {
                 Err(error) if error.is_stop() => Some(CallbackFault::Cancelled),
-                Err(error) => Some(CallbackFault::Error(error.to_string())),
-                Ok(()) => out
-                    .take_refused()
-                    .map(|e| e.to_string())
-                    .or_else(|| response.as_ref().and_then(|r| r.take_selector_errors().first().map(ToString::to_string)))
-                    .map(CallbackFault::Error),
+                // What the callback missed may be missing because of that.
+                Err(error) => Some(CallbackFault::Error(match unanswered() {
+                    Some(selector) => format!("{error}; {selector}"),
+                    None => error.to_string(),
+                })),
+                Ok(()) => out.take_refused().map(|e| e.to_string()).or_else(unanswered).map(CallbackFault::Error),
             };
             drop(response);
             if let Some(fault) = fault {

@@ -48,12 +48,12 @@ fn note_exceeded(exceeded: Exceeded, url: &str, stats: &Stats) {
     for (is_met, key, bound) in [
         (exceeded.depth, "html/exceeded/depth", "HTML_MAX_DEPTH"),
         (exceeded.steps, "html/exceeded/steps", "HTML_STEPS_PER_BYTE"),
-        (exceeded.nodes, "html/exceeded/nodes", "HTML_MAX_NODES"),
-        (exceeded.attributes, "html/exceeded/attributes", "HTML_MAX_ATTRIBUTES"),
+        (exceeded.nodes, "html/exceeded/nodes", "HTML_MAX_NODES, or elements that HTML repeats"),
+        (exceeded.attributes, "html/exceeded/attributes", "HTML_MAX_ATTRIBUTES, or 4096 of one element"),
         (exceeded.length, "html/exceeded/length", "2 GiB"),
     ] {
         if is_met && stats.raise(key, 1) == 0 {
-            let cut = if exceeded.is_cut() { "ends early" } else { "differs from a browser's" };
+            let cut = if exceeded.is_cut() { "ends early" } else { "is not quite what the standard says" };
             tracing::warn!(url, bound, "the tree of a page has met a bound and {cut}; further pages are only counted in {key}");
         }
     }

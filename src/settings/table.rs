@@ -90,8 +90,8 @@ settings_table! {
         "HTML_ENGINE" Restart html_engine: HtmlEngine = Choice {
             of: &[("dragline", HtmlEngine::Dragline), ("scraper", HtmlEngine::Scraper), ("compare", HtmlEngine::Compare)],
             note: "" }, json!("dragline");
-        /// Elements open at once in the tree of a page; deeper ones are attached higher up, as browsers do. With the engine
-        /// `dragline`, as those below.
+        /// Elements open at once in the tree of a page; deeper ones are attached higher up, as browsers do. A bound of
+        /// our own engine, as those below: `scraper` has none.
         "HTML_MAX_DEPTH" Restart html_max_depth: usize = Whole::<usize>::between(8, 1_000_000), json!(512);
         /// Nodes of a page; where one has more, its tree ends there.
         "HTML_MAX_NODES" Restart html_max_nodes: usize = Whole::<usize>::between(10, 1_000_000_000), json!(8_000_000);

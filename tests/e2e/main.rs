@@ -14,6 +14,7 @@ mod demo;
 mod faults;
 mod feeds;
 mod harness;
+mod html;
 mod job_store;
 mod killed;
 mod leased;

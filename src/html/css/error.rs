@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The most characters of a selector that a message repeats.
+/// The most characters of a selector, an expression or a pattern that a message repeats.
 const SHOWN: usize = 256;
 
 /// A text that cannot be used as a CSS selector.
@@ -36,7 +36,7 @@ impl CssError {
 }
 
 /// A text in quotes, its beginning only if it is long.
-struct Quoted<'t>(&'t str);
+pub(crate) struct Quoted<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,7 +19,7 @@ use std::cell::Cell;
 
 use selectors::parser::Selector;
 
-pub(crate) use error::CssError;
+pub(crate) use error::{CssError, Quoted};
 pub(crate) use select::Found;
 
 use compound::Compounds;

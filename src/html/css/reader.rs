@@ -213,7 +213,11 @@ fn reason(error: &Error) -> &'static str {
         ParseErrorKind::Custom(kind) => match kind {
             Kind::EmptySelector => "a selector is missing here",
             Kind::DanglingCombinator => "dangling combinator: a selector is missing behind it",
-            Kind::UnsupportedPseudoClassOrElement => "unsupported pseudo-class or element",
+            Kind::UnsupportedPseudoClassOrElement => {
+                "unsupported pseudo-class or element, known are :not, :is, :where, :has, :nth-…, :first-…, :last-…, :only-…, \
+                 :empty, :root, :scope, :link, :lang, :checked, :disabled, :enabled, :contains, and :hover and its like, \
+                 which match nothing"
+            }
             Kind::ExpectedNamespace => "unknown namespace prefix, html, svg, math, xlink and xml are known",
             Kind::ClassNeedsIdent => "a class needs a name behind the dot",
             Kind::PseudoElementExpectedColon | Kind::PseudoElementExpectedIdent | Kind::NoIdentForPseudo => {

@@ -176,7 +176,7 @@ impl Css {
 
     fn answer<T>(&self, found: css::Found, of: impl FnOnce(Vec<Hit>) -> T) -> Answer<T> {
         let error = found.exceeded.then(|| {
-            let reason = format!("it took more than {} steps, which is the bound for this page; narrow it", found.steps);
+            let reason = format!("it was stopped after {} steps, more than the bound for this page; narrow it", found.steps);
             SelectorError::given_up(SelectorKind::Css, &self.text, reason)
         });
         Answer { found: of(found.hits), error }

@@ -22,8 +22,7 @@ use super::hit::Hit;
 use super::pattern::{self, Next};
 use super::variables::Variables;
 use super::xpath::Value;
-#[cfg(test)]
-pub(in crate::html) use page::KEPT_ERRORS;
+pub(crate) use page::KEPT_ERRORS;
 pub use page::Page;
 
 use find::{Asked, Found, Reach};
@@ -98,16 +97,17 @@ impl<'p> Selection<'p> {
     /// attribute values contain nothing, so selecting in them gives nothing.
     ///
     /// A selector that cannot be parsed is logged once at error level, kept for [`Page::take_errors`], and gives an
-    /// empty selection. So is, when the selection is read, one that would take too long on this page.
+    /// empty selection. One that would take too long on this page gives, when it is read, what was found until then (an
+    /// XPath expression nothing); its error is kept too.
     #[must_use]
     pub fn css(&self, selector: &str) -> Selection<'p> {
         self.css_in(selector, Reach::Subtree)
     }
 
-    /// Like [`Selection::css`], with a bad selector as an error that is neither logged nor kept.
+    /// Like [`Selection::css`], with what goes wrong as an error that is neither logged nor kept. Searched at once.
     ///
     /// # Errors
-    /// [`SelectorError`] for a selector that cannot be parsed.
+    /// [`SelectorError`] for a selector that cannot be parsed, or that takes too long.
     pub fn try_css(&self, selector: &str) -> Result<Selection<'p>, SelectorError> {
         self.try_css_in(selector, Reach::Subtree)
     }
@@ -153,12 +153,7 @@ impl<'p> Selection<'p> {
     /// # Errors
     /// As there.
     pub fn try_xpath_with(&self, expression: &str, variables: &Variables) -> Result<Selection<'p>, SelectorError> {
-        let asked = Asked::xpath(expression, Some(variables), cache::Report::Quiet)?;
-        let answer = find::all(self.page, &self.roots(), &asked);
-        match answer.error {
-            Some(error) => Err(error),
-            None => Ok(Selection { page: self.page, state: State::Found(Rc::new(answer.found)) }),
-        }
+        self.at_once(&Asked::xpath(expression, Some(variables), cache::Report::Quiet)?)
     }
 
     /// The first node as text: outer HTML of an element (attributes in the order of the source, the rest as WHATWG HTML
@@ -296,7 +291,7 @@ impl<'p> Selection<'p> {
     }
 
     fn try_css_in(&self, selector: &str, reach: Reach) -> Result<Selection<'p>, SelectorError> {
-        Asked::css(self.page, selector, reach, cache::Report::Quiet).map(|asked| self.query(asked))
+        self.at_once(&Asked::css(self.page, selector, reach, cache::Report::Quiet)?)
     }
 
     fn xpath_asked(&self, expression: &str, variables: Option<&Variables>) -> Selection<'p> {
@@ -306,6 +301,14 @@ impl<'p> Selection<'p> {
                 self.page.record(error);
                 Selection::none(self.page)
             }
+        }
+    }
+
+    fn at_once(&self, asked: &Asked) -> Result<Selection<'p>, SelectorError> {
+        let answer = find::all(self.page, &self.roots(), asked);
+        match answer.error {
+            Some(error) => Err(error),
+            None => Ok(Selection { page: self.page, state: State::Found(Rc::new(answer.found)) }),
         }
     }
 

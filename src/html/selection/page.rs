@@ -18,7 +18,7 @@ use super::Selection;
 use super::find::{self, Answer, Reach};
 
 /// The most errors a page keeps for its caller; later ones are only logged.
-pub(in crate::html) const KEPT_ERRORS: usize = 16;
+pub(crate) const KEPT_ERRORS: usize = 16;
 
 /// A parsed page to select in. It stays on the thread that made it; its [`Document`] can be shared.
 ///
@@ -126,10 +126,10 @@ impl Page {
         self.root().css_in(selector, Reach::Document)
     }
 
-    /// Like [`Page::css`], with a bad selector as an error that is neither logged nor kept.
+    /// Like [`Page::css`], with what goes wrong as an error that is neither logged nor kept. Searched at once.
     ///
     /// # Errors
-    /// [`SelectorError`] for a selector that cannot be parsed.
+    /// [`SelectorError`] for a selector that cannot be parsed, or that takes too long.
     pub fn try_css(&self, selector: &str) -> Result<Selection<'_>, SelectorError> {
         self.root().try_css_in(selector, Reach::Document)
     }

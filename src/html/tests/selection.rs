@@ -157,3 +157,15 @@ fn an_error_says_where_and_why() {
         assert_eq!(error.position(), position, "{error}");
     }
 }
+
+#[test]
+fn a_selector_that_takes_too_long_is_an_error_of_the_call_that_can_return_one() {
+    let page = Page::parse(&"<b></b>".repeat(20_000));
+    let error = page.try_css("b:is(zz ~ b)").unwrap_err();
+    assert!(error.is_given_up() && error.to_string().contains("was given up on this page"), "{error}");
+    assert!(page.css("body").try_css("b:is(zz ~ b)").unwrap_err().is_given_up());
+    assert_eq!(page.take_errors(), []);
+    assert_eq!(page.css("b:is(zz ~ b)").len(), 0);
+    assert!(page.take_errors()[0].is_given_up());
+    assert_eq!(page.try_css("b").unwrap().len(), 20_000);
+}

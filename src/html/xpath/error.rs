@@ -5,8 +5,7 @@ const QUOTED: usize = 60;
 
 /// Why an XPath expression cannot be used, or gave no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum XPathError {
+pub(crate) enum XPathError {
     /// The expression does not follow the grammar of XPath 1.0.
     #[error("xpath at byte {position} of {expression:?}: found {found}, allowed here: {allowed}")]
     Syntax {
@@ -20,16 +19,20 @@ pub enum XPathError {
         allowed: String,
     },
     /// The expression is longer than the bound.
-    #[error("xpath of {found} bytes, allowed are {most}; evaluate it in parts")]
+    #[error("xpath of {found} bytes, {expression:?}: allowed are {most}; evaluate it in parts")]
     Length {
+        /// How the expression begins.
+        expression: String,
         /// Its length in bytes.
         found: usize,
         /// The bound in bytes.
         most: usize,
     },
     /// Brackets, calls or operators are nested deeper than the bound.
-    #[error("xpath at byte {position}: nested more than {most} deep; evaluate it in parts")]
+    #[error("xpath at byte {position} of {expression:?}: nested more than {most} deep; evaluate it in parts")]
     Depth {
+        /// The expression, or what surrounds the place in a long one.
+        expression: String,
         /// Where the bound was met, in bytes.
         position: usize,
         /// The bound.
@@ -121,8 +124,8 @@ pub enum XPathError {
 
 impl XPathError {
     /// Whether the expression itself is wrong, or a regular expression it makes: trying again does not help.
-    #[must_use]
-    pub fn is_in_expression(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_in_expression(&self) -> bool {
         !matches!(self, Self::UndefinedVariable { .. } | Self::Kind { .. } | Self::Budget { .. } | Self::StringLength { .. })
     }
 }

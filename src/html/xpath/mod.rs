@@ -21,7 +21,7 @@ mod steps;
 mod texts;
 pub(crate) mod value;
 
-pub use error::XPathError;
+pub(crate) use error::XPathError;
 pub(crate) use value::{Value, Variables};
 
 use std::cell::OnceCell;

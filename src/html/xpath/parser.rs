@@ -14,7 +14,7 @@ pub(super) const MOST_DEPTH: usize = 50;
 /// Parses a whole expression.
 pub(super) fn parse(text: &str) -> Res<Expr> {
     if text.len() > MOST_BYTES {
-        return Err(XPathError::Length { found: text.len(), most: MOST_BYTES }.into());
+        return Err(XPathError::Length { expression: quote(text, 0), found: text.len(), most: MOST_BYTES }.into());
     }
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0, depth: 0 };
@@ -114,7 +114,8 @@ impl<'t> Parser<'_, 't> {
     fn expr(&mut self, lowest: Rank) -> Res<Expr> {
         self.depth += 1;
         if self.depth > MOST_DEPTH {
-            return Err(XPathError::Depth { position: self.position(), most: MOST_DEPTH }.into());
+            let position = self.position();
+            return Err(XPathError::Depth { expression: quote(self.text, position), position, most: MOST_DEPTH }.into());
         }
         let mut left = self.unary()?;
         // Operators come in falling rank here: a tighter one on the right is taken by the call for the operand.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::rc::Rc;
 
 use super::number;
@@ -38,6 +37,7 @@ impl Value {
     }
 
     /// The texts of a result: the string-values of nodes, matches as they are, else [`Value::scrapy_text`].
+    #[cfg(test)]
     pub(crate) fn to_texts(&self, document: &Document) -> Vec<String> {
         match self {
             Self::Nodes(hits) => hits.iter().map(|hit| string_value(document, *hit).into_owned()).collect(),
@@ -135,8 +135,9 @@ impl Val<'_> {
 }
 
 /// The string-value of a node (5): of elements and the page all text below, of others their own.
+#[cfg(test)]
 pub(crate) fn string_value(document: &Document, hit: Hit) -> Cow<'_, str> {
-    let Ok(text) = try_string_value(document, hit, |_| Ok::<(), Infallible>(()));
+    let Ok(text) = try_string_value(document, hit, |_| Ok::<(), std::convert::Infallible>(()));
     text
 }
 

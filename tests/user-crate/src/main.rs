@@ -3,6 +3,7 @@
 mod chains;
 mod flood;
 mod myspider;
+mod pages;
 mod parts;
 mod paths;
 mod seeds;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     dragline::App::new()
         .spider::<chains::Chains>()
         .spider::<shop::Shop>()
+        .spider::<pages::Pages>()
         .spider::<paths::Paths>()
         .spider::<seeds::Seeds>()
         .spider::<flood::Flood>()

@@ -38,6 +38,7 @@ fn nesting_of_the_expression_is_bounded_and_needs_little_stack() {
             let deep = format!("{}{middle}{}", open.repeat(2_000), close.repeat(2_000));
             let error = Compiled::parse(&deep).unwrap_err();
             assert!(matches!(error, XPathError::Depth { .. }), "{open}: {error}");
+            assert!(error.to_string().len() < 400 && error.to_string().contains(open), "quotes the place: {error}");
             // The deepest that is allowed is evaluated too.
             let document = page("<a><b>x</b></a>");
             let most =

@@ -43,7 +43,7 @@ fn time(document: &Document, compiled: &Compiled) -> Duration {
 
 #[test]
 #[ignore = "measures time: run in release, on an idle machine"]
-fn selections_on_a_page_of_ten_kilobytes_take_microseconds() {
+fn ten_expressions_on_ten_kilobytes_costs_less_than_200_microseconds() {
     let document = shop();
     let measure = |xpath: &str| {
         let compiled = Compiled::parse(xpath).unwrap();
@@ -90,13 +90,14 @@ fn selections_on_a_page_of_ten_kilobytes_take_microseconds() {
         std::hint::black_box(Compiled::parse(ten[3])).unwrap();
     }
     println!("compile {:?}", start.elapsed() / 1_000);
-    assert!(links <= Duration::from_micros(3), "{links:?}");
-    assert!(all <= Duration::from_micros(40), "{all:?}");
+    // Wide: benches/html.rs holds the exact bounds, on an idle machine.
+    assert!(links <= Duration::from_micros(15), "{links:?}");
+    assert!(all <= Duration::from_micros(200), "{all:?}");
 }
 
 #[test]
 #[ignore = "measures time: run in release, on an idle machine"]
-fn attacks_cost_nanoseconds_for_each_byte_of_the_page() {
+fn a_step_of_an_attack_costs_less_than_500_nanoseconds() {
     let flat = format!("<ul>{}</ul>", "<li class=c>t</li>".repeat(10_000));
     let nested = "<div><a href=x>t</a>".repeat(500);
     let deep = nested.repeat(20).replace("</a><div><a href=x>t</a><div>", "</a></div><div>");
