@@ -29,7 +29,7 @@ const CHARS_A_STEP: usize = 8;
 /// Steps that putting a text into a table or finding it there costs.
 pub(super) const HASHED: usize = 12;
 /// Steps that room for a list or a text costs.
-const ROOM: usize = 8;
+const ROOM: usize = 10;
 
 /// Steps that sorting costs for each node of a list that is out of order.
 const SORT_STEPS: usize = 4;

@@ -286,3 +286,14 @@ fn texts_made_at_once_are_those_made_one_by_one() {
         }
     }
 }
+
+/// What is no set until it is evaluated may ask for the size all the same.
+#[test]
+fn steps_from_matches_know_how_many_nodes_there_are() {
+    check_names(&[
+        ("//ul/li[re:match(last(), '3')/node()]", &["i1", "i2", "i3"]),
+        ("//ol/li[re:match(last(), '3')/node()]", &[]),
+        ("//li[re:match(position(), '3')/node()]", &["i3"]),
+        ("(//li)[re:match(last() - position(), '0')/text()]", &["j2"]),
+    ]);
+}

@@ -78,7 +78,7 @@ impl<'e> Eval<'e> {
     fn translate(&self, text: Cow<'e, str>, from: &str, to: &str) -> Res<Cow<'e, str>> {
         // Each character of the text is looked for in the list, and the list is sorted.
         self.charge_room()?;
-        self.charge(text.len() / 2 + 4 * from.len() + to.len())?;
+        self.charge(text.len() + 4 * from.len() + to.len())?;
         let mut to = to.chars();
         // Of a character that comes twice the first counts; one without partner is left out.
         let mut pairs: Vec<(char, Option<char>)> = from.chars().map(|c| (c, to.next())).collect();
