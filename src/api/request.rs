@@ -448,8 +448,7 @@ impl std::fmt::Debug for Request {
 }
 
 fn parse_url(text: &str) -> Result<Url, RequestError> {
-    Url::parse(text.trim_matches([' ', '\t', '\n', '\r', '\x0c']))
-        .map_err(|e| RequestError::Url { url: text.to_owned(), reason: e.to_string() })
+    Url::parse(text.trim_ascii()).map_err(|e| RequestError::Url { url: text.to_owned(), reason: e.to_string() })
 }
 
 #[cfg(test)]

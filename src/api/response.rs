@@ -280,7 +280,7 @@ impl Response {
     /// # Errors
     /// When the two do not join.
     pub fn join(&self, href: &str) -> Result<Url, url::ParseError> {
-        let mut url = self.base_url().join(href.trim_matches([' ', '\t', '\n', '\r', '\x0c']))?;
+        let mut url = self.base_url().join(href.trim_ascii())?;
         self.clear(&mut url);
         Ok(url)
     }

@@ -104,6 +104,11 @@ impl Document {
         self.arena.source()
     }
 
+    /// The bytes of the page, for what is bounded by its size. A tree without its source has two for each node, as few pages do.
+    pub(crate) fn byte_count(&self) -> u64 {
+        (self.arena.source().len() + self.arena.side.len()).max(2 * self.arena.len()) as u64
+    }
+
     pub(crate) fn node(&self, id: NodeId) -> Option<NodeRef<'_>> {
         id.is_some().then_some(NodeRef { document: self, id })
     }

@@ -61,6 +61,12 @@ impl Limits {
     }
 }
 
+/// Steps a selection may take on any page, in CSS and in XPath; a step is a few nanoseconds.
+pub(crate) const SELECTION_STEPS: u64 = 150_000;
+
+/// Steps it may take for each byte of the page besides; real pages need a tenth of it.
+pub(crate) const SELECTION_STEPS_PER_BYTE: u64 = 20;
+
 /// Which bounds a page has met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use ego_tree::iter::Edge;
 use scraper::{ElementRef, Node};
 
-use super::compiled::{Group, Take};
+use super::super::css::split::Take;
+use super::compiled::Group;
 
 type NodeRef<'p> = ego_tree::NodeRef<'p, Node>;
 

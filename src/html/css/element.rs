@@ -39,8 +39,6 @@ pub(super) struct Search<'a> {
     pub(super) patience: u64,
     steps: Cell<u64>,
     limit: u64,
-    /// Where even the element that is being matched is given up.
-    hard_limit: u64,
     pub(super) has: RefCell<HasCache>,
 }
 
@@ -55,7 +53,6 @@ impl<'a> Search<'a> {
             within: Cell::new(None),
             steps: Cell::new(0),
             limit,
-            hard_limit: limit.saturating_mul(2),
             has: RefCell::default(),
         }
     }
@@ -70,15 +67,10 @@ impl<'a> Search<'a> {
         self.steps.get()
     }
 
-    /// Whether the selection has to stop.
+    /// Whether the selection has to stop: what is being matched is given up, and its answer means nothing.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.steps.get() > self.limit
-    }
-
-    #[inline]
-    pub(super) fn is_far_over(&self) -> bool {
-        self.steps.get() > self.hard_limit
     }
 
     /// Whether a node is the one searched or below it, if that counts.
@@ -102,16 +94,14 @@ impl<'a> Search<'a> {
     #[inline]
     pub(super) fn attr(&self, id: NodeId, name: NameId) -> Option<Span> {
         let mut seen = 0;
-        for attr in self.arena.attrs(id) {
-            if attr.name() == name {
-                return Some(attr.value());
-            }
+        let found = self.arena.attrs(id).find(|attr| {
             seen += 1;
-        }
-        if seen >= 4 {
+            attr.name() == name
+        });
+        if seen > 4 {
             self.step(seen / 4);
         }
-        None
+        found.map(|attr| attr.value())
     }
 
     /// The bytes of a value, paid for.
@@ -160,12 +150,12 @@ fn has_word(value: &[u8], name: &[u8]) -> bool {
     while rest.len() >= name.len() {
         if rest.first() == Some(first)
             && let Some(behind) = rest.strip_prefix(name)
-            && behind.first().is_none_or(|byte| is_blank(*byte))
+            && behind.first().is_none_or(|byte| byte.is_ascii_whitespace())
         {
             // A name with an escaped blank is no name of a class.
-            return !name.iter().any(|byte| is_blank(*byte));
+            return !name.iter().any(|byte| byte.is_ascii_whitespace());
         }
-        let Some(blank) = rest.iter().position(|byte| *byte <= b' ' && is_blank(*byte)) else { return false };
+        let Some(blank) = rest.iter().position(|byte| *byte <= b' ' && byte.is_ascii_whitespace()) else { return false };
         rest = rest.get(blank + 1..).unwrap_or_default();
     }
     false
@@ -174,12 +164,7 @@ fn has_word(value: &[u8], name: &[u8]) -> bool {
 /// The names in a value of `class`.
 #[inline]
 fn classes(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| is_blank(*byte)).filter(|class| !class.is_empty())
-}
-
-#[inline]
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0c)
+    value.split(|byte| byte.is_ascii_whitespace()).filter(|class| !class.is_empty())
 }
 
 /// An element of a page in a search.
@@ -216,16 +201,17 @@ impl Element<'_> {
             steps += 1;
         }
         self.search.step(steps);
-        if id.is_none() || self.search.is_far_over() { None } else { Some(self.at(id)) }
+        if id.is_none() || self.search.is_over() { None } else { Some(self.at(id)) }
     }
 }
 
 impl selectors::Element for Element<'_> {
     type Impl = Css;
 
-    /// A number in the clothes of an address: nothing is ever read through it.
+    /// A number in the clothes of an address: nothing is ever read through it. The crate keeps tables of positions by it.
     #[inline]
     fn opaque(&self) -> OpaqueElement {
+        self.search.step(MATCHER);
         OpaqueElement::from_non_null_ptr(NonNull::without_provenance(NonZeroUsize::MIN.saturating_add(self.id.index())))
     }
 
@@ -233,7 +219,7 @@ impl selectors::Element for Element<'_> {
     fn parent_element(&self) -> Option<Self> {
         let parent = self.search.arena.parent(self.id);
         self.search.step(MATCHER);
-        if parent.is_none() || !self.search.arena.is_element(parent) || self.search.is_far_over() {
+        if parent.is_none() || !self.search.arena.is_element(parent) || self.search.is_over() {
             return None;
         }
         Some(self.at(parent))
@@ -386,7 +372,7 @@ impl Element<'_> {
             // The crate compares at each place anew.
             search.step(value.len() / BYTES_A_STEP * (wanted.0.len() / 4));
         }
-        !search.is_far_over() && operation.eval_str(search.arena.text(value))
+        !search.is_over() && operation.eval_str(search.arena.text(value))
     }
 }
 

@@ -115,7 +115,7 @@ impl Relative {
         let mut node =
             if matches!(self.region, Region::Below | Region::Children) { arena.first_child(id) } else { arena.next(id) };
         let mut found = false;
-        while node.is_some() && !search.is_far_over() {
+        while node.is_some() && !search.is_over() {
             search.step(1);
             if arena.is_element(node) {
                 search.step(MATCHER);
@@ -145,7 +145,7 @@ impl Relative {
         let arena = search.arena;
         let mut marked = Marks::new(arena.len());
         let mut node = NodeId::DOCUMENT;
-        while node.is_some() && !search.is_far_over() {
+        while node.is_some() && !search.is_over() {
             search.step(1 + MATCHER);
             if arena.is_element(node)
                 && context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(node), context))

@@ -139,7 +139,7 @@ impl Lineage {
         };
         level.child = id;
         let start = self.states.len().saturating_sub(self.arms);
-        while child.is_some() && !search.is_far_over() {
+        while child.is_some() && !search.is_over() {
             if search.arena.is_element(child) {
                 let states = self.states.get_mut(start..).unwrap_or_default();
                 for (arm, state) in arms.iter().zip(states).filter(|(arm, _)| arm.compounds.len() <= MOST_COMPOUNDS) {

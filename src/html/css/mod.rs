@@ -12,7 +12,7 @@ mod lineage;
 mod pseudo;
 mod reader;
 mod select;
-mod split;
+pub(in crate::html) mod split;
 mod types;
 
 use std::cell::Cell;

@@ -148,7 +148,7 @@ fn is_disabled(search: &Search<'_>, id: NodeId) -> bool {
     }
     // In a disabled fieldset, but not in its first legend.
     let (mut child, mut ancestor) = (id, arena.parent(id));
-    while ancestor.is_some() && !search.is_far_over() {
+    while ancestor.is_some() && !search.is_over() {
         search.step(1);
         if is(search, ancestor, &[known::FIELDSET]) && has(search, ancestor, known::DISABLED) {
             let is_legend = is(search, child, &[known::LEGEND]);
@@ -174,7 +174,7 @@ fn first_legend(search: &Search<'_>, fieldset: NodeId) -> NodeId {
 fn language<'a>(search: &Search<'a>, id: NodeId) -> Option<std::borrow::Cow<'a, str>> {
     let arena = search.arena;
     let mut id = id;
-    while id.is_some() && !search.is_far_over() {
+    while id.is_some() && !search.is_over() {
         search.step(1);
         let is_foreign = arena.namespace(id) != Namespace::Html;
         let in_xml = if is_foreign { search.attr(id, known::XML_LANG) } else { None };
@@ -214,6 +214,8 @@ fn is_in_range(language: &str, range: &str) -> bool {
 fn contains(search: &Search<'_>, id: NodeId, wanted: &str) -> bool {
     let arena = search.arena;
     let wanted = wanted.as_bytes();
+    // To prepare the search is worth several moves.
+    search.step(8);
     let finder = memchr::memmem::Finder::new(wanted);
     // The end of what was read, as long as a match may begin in it.
     let mut tail: Vec<u8> = Vec::new();
@@ -221,7 +223,7 @@ fn contains(search: &Search<'_>, id: NodeId, wanted: &str) -> bool {
     if wanted.is_empty() {
         return true;
     }
-    while node.is_some() && !search.is_far_over() {
+    while node.is_some() && !search.is_over() {
         search.step(1);
         if arena.kind(node) == Kind::Text {
             let text = search.bytes(arena.data(node));
@@ -231,7 +233,7 @@ fn contains(search: &Search<'_>, id: NodeId, wanted: &str) -> bool {
             let most = wanted.len() - 1;
             let (head, _) = text.split_at_checked(most).unwrap_or((text, &[]));
             tail.extend_from_slice(head);
-            search.step(tail.len() / 16);
+            search.step(2 + tail.len() / 16);
             if finder.find(&tail).is_some() {
                 return true;
             }

@@ -17,13 +17,7 @@ use super::{Arm, ArmTake, Compiled, Reach};
 use crate::html::arena::NodeId;
 use crate::html::document::{Document, QuirksMode};
 use crate::html::hit::{self, Hit};
-
-/// Steps every selection may take.
-const STEPS: u64 = 1_000_000;
-/// Steps for each node that is searched; ordinary selectors need about one.
-const STEPS_PER_NODE: u64 = 64;
-/// Steps for each byte of the page, by the share of its nodes that is searched.
-const STEPS_PER_BYTE: u64 = 8;
+use crate::html::limits::{SELECTION_STEPS, SELECTION_STEPS_PER_BYTE};
 
 /// What a selection found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -127,7 +121,7 @@ impl Compiled {
         (search.is_over(), search.steps())
     }
 
-    /// The steps a selection in these roots may take.
+    /// The steps a selection in these roots may take: of those for the bytes of the page, the share of the nodes searched.
     fn limit(&self, document: &Document, roots: &[NodeId]) -> u64 {
         let arena = document.arena();
         let all = arena.len() as u64;
@@ -135,8 +129,7 @@ impl Compiled {
             [root] if arena.is_in_order() => u64::from(end_of(document, *root)).min(all).saturating_sub(root.index() as u64),
             _ => all,
         };
-        let bytes = (arena.source().len() + arena.side.len()) as u64;
-        STEPS + nodes * STEPS_PER_NODE + bytes * STEPS_PER_BYTE * nodes / all.max(1)
+        SELECTION_STEPS + document.byte_count() * SELECTION_STEPS_PER_BYTE * nodes / all.max(1)
     }
 }
 

@@ -6,7 +6,7 @@ use super::error::CssError;
 
 /// What is taken of a matched element.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Take {
+pub(in crate::html) enum Take {
     Element,
     /// Its text node children.
     Text,
@@ -16,22 +16,22 @@ pub(super) enum Take {
 
 /// One item of the comma list.
 #[derive(Debug)]
-pub(super) struct Part<'t> {
+pub(in crate::html) struct Part<'t> {
     /// Where it starts in the text, in bytes.
-    pub(super) start: usize,
+    pub(in crate::html) start: usize,
     /// What selects; empty for all elements.
-    pub(super) subject: &'t str,
+    pub(in crate::html) subject: &'t str,
     /// Whether an implied `*` follows it, as in `ul > ::text`.
-    pub(super) is_open: bool,
+    pub(in crate::html) is_open: bool,
     /// End of the leftmost compound in the subject, if a combinator follows it.
-    pub(super) head: Option<usize>,
+    pub(in crate::html) head: Option<usize>,
     /// Whether all that is below a match counts as matched too, as in `x ::text`.
-    pub(super) is_deep: bool,
-    pub(super) take: Take,
+    pub(in crate::html) is_deep: bool,
+    pub(in crate::html) take: Take,
 }
 
 /// The parts of a selector.
-pub(super) fn parts(text: &str) -> Result<Vec<Part<'_>>, CssError> {
+pub(in crate::html) fn parts(text: &str) -> Result<Vec<Part<'_>>, CssError> {
     let mut parts = Vec::with_capacity(1);
     let mut start = 0;
     for (offset, token) in Tokens::new(text) {
@@ -46,7 +46,7 @@ pub(super) fn parts(text: &str) -> Result<Vec<Part<'_>>, CssError> {
 
 fn part(text: &str, start: usize, end: usize) -> Result<Part<'_>, CssError> {
     let whole = text.get(start..end).unwrap_or_default();
-    let trimmed = whole.trim_start_matches(is_blank);
+    let trimmed = whole.trim_ascii_start();
     let start = start + (whole.len() - trimmed.len());
     let trimmed = trim_end(trimmed);
     if trimmed.is_empty() {
@@ -69,13 +69,9 @@ fn part(text: &str, start: usize, end: usize) -> Result<Part<'_>, CssError> {
     Ok(Part { start, subject: before, is_open, head: marks.head, is_deep: false, take })
 }
 
-fn is_blank(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0c')
-}
-
 /// Without the white space at its end; a blank that an escape needs stays.
 fn trim_end(text: &str) -> &str {
-    let trimmed = text.trim_end_matches(is_blank);
+    let trimmed = text.trim_ascii_end();
     let escapes = trimmed.bytes().rev().take_while(|byte| *byte == b'\\').count();
     if escapes % 2 == 1 && trimmed.len() < text.len() { text.get(..=trimmed.len()).unwrap_or(text) } else { trimmed }
 }
@@ -296,7 +292,7 @@ impl Iterator for Tokens<'_> {
     fn next(&mut self) -> Option<(usize, Token)> {
         let start = self.at;
         let token = match self.peek(0)? {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0c => {
+            blank if blank.is_ascii_whitespace() => {
                 self.at += 1;
                 Token::Blank
             }

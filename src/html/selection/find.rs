@@ -108,8 +108,8 @@ pub(super) fn value<'p>(page: &'p Page, expression: &str, variables: &Variables)
 /// page, could take the square of it.
 fn evaluate(page: &Page, roots: &[Hit], expression: &xpath::Compiled, variables: &Variables) -> Result<Found, SelectorError> {
     let document = page.document();
-    let bound = xpath::STEPS.saturating_add(xpath::STEPS_PER_NODE.saturating_mul(document.node_count() as u64));
-    let mut options = xpath::Options { steps_per_node: 0, steps: bound, ..xpath::Options::default() };
+    let bound = xpath::Options::default().steps_for(document);
+    let mut options = xpath::Options { steps_per_byte: 0, steps: bound, ..xpath::Options::default() };
     // So many can be different; what is more has doubles.
     let most = document.node_count().saturating_add(document.arena().attr_count()).saturating_mul(2).saturating_add(1024);
     let mut hits = Vec::new();

@@ -286,3 +286,40 @@ fn a_compiled_selector_and_its_page_can_be_shared_between_threads() {
     assert_eq!(show(&other, &compiled.select(&other, &[root(&other)], Reach::Document).hits), ["a#a", "t"]);
     assert_eq!(show(&page, &compiled.select(&page, &[root(&page)], Reach::Document).hits), ["a"]);
 }
+
+/// Rules that are easily got wrong; answers by Selectors 4 and WHATWG HTML 4.16.
+#[test]
+fn rules_with_exceptions_are_kept() {
+    const BODY: &str = "<div id=d class='A b'><p id=p1 lang=EN-us>x<p id=p2 title='Hello WORLD'></p><b id=b1></b><p id=p3></div>";
+    let ids = |page: &Document, selector: &str| {
+        let id = |hit: &Hit| page.node(hit.node()).unwrap().attr("id").unwrap_or_default().to_owned();
+        css(page, selector).iter().map(id).collect::<Vec<_>>()
+    };
+    let (strict, quirks) = (page(&format!("<!DOCTYPE html>{BODY}")), page(BODY));
+    for (selector, expected) in [
+        ("p:nth-child(2 of p)", &["p2"][..]),
+        (":nth-child(2 of #p2, #p3)", &["p3"]),
+        (":nth-last-child(1 of p:not(#p3))", &["p2"]),
+        ("[title='hello world' i]", &["p2"]),
+        ("[title='hello world']", &[]),
+        ("[title='Hello WORLD' s]", &["p2"]),
+        ("[title^=hello i][title$=d i][title*='O W' i]", &["p2"]),
+        ("[title*='']", &[]),
+        ("div:not(:has(> b))", &[]),
+        ("p:not(:has(~ b))", &["p3"]),
+        ("p:nth-last-of-type(1), #d > :nth-last-child(2)", &["b1", "p3"]),
+        ("#p\\31", &["p1"]),
+        ("p:lang(en)", &["p1"]),
+        ("b + p, p + b", &["b1", "p3"]),
+        ("p ~ b ~ p", &["p3"]),
+        (":is(p, b):not(p + p, b ~ p)", &["p1", "b1"]),
+        ("html|p:first-child", &["p1"]),
+        ("svg|p", &[]),
+    ] {
+        assert_eq!(ids(&strict, selector), expected, "{selector}");
+    }
+    for (selector, is_found) in [(".a", false), (".A", true), (".B", false), ("#D", false), ("div.b.A", true)] {
+        assert_eq!(!ids(&strict, selector).is_empty(), is_found, "{selector}");
+        assert_eq!(ids(&quirks, selector), ["d"], "{selector}");
+    }
+}

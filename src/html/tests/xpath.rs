@@ -6,9 +6,12 @@ mod properties;
 mod speed;
 mod tables;
 
+use std::convert::Infallible;
+
 use crate::html::Document;
 use crate::html::from_scraper::from_scraper;
 use crate::html::hit::Hit;
+use crate::html::xpath::value::string_value;
 use crate::html::xpath::{Compiled, Value, Variables, XPathError};
 
 fn page(html: &str) -> Document {
@@ -39,4 +42,19 @@ fn names(document: &Document, value: &Value) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// The string-value of a node, whatever it costs.
+fn text_of(document: &Document, hit: Hit) -> String {
+    let Ok(text) = string_value(document, hit, |_| Ok::<(), Infallible>(()));
+    text.into_owned()
+}
+
+/// The texts of a result as Scrapy gives them.
+fn texts(document: &Document, value: &Value) -> Vec<String> {
+    match value {
+        Value::Nodes(hits) => hits.iter().map(|hit| text_of(document, *hit)).collect(),
+        Value::Strings(texts) => texts.clone(),
+        scalar => scalar.scrapy_text().into_iter().collect(),
+    }
 }

@@ -252,6 +252,18 @@ impl<'e> Eval<'e> {
     /// All before a node that is not above it, from the nearest on.
     fn preceding(&self, test: Test, node: NodeId, mut found: impl FnMut(Hit) -> Res<bool>) -> Res<()> {
         let (arena, check) = (self.arena, self.check(test));
+        if arena.is_in_order() {
+            let mut above = arena.parent(node);
+            for id in (0..node.index()).rev().map(NodeId::at) {
+                self.charge(1)?;
+                if id == above {
+                    above = arena.parent(above);
+                } else if check.holds(arena, id) && !found(Hit::Node(id))? {
+                    return Ok(());
+                }
+            }
+            return Ok(());
+        }
         let mut above = node;
         while above.is_some() {
             let parent = arena.parent(above);

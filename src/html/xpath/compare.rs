@@ -5,13 +5,9 @@ use std::collections::HashSet;
 
 use super::ast::Binary;
 use super::eval::{Context, Eval, Res, boolean_of};
-use super::number;
 use super::plan::Op;
 use super::value::Val;
 use crate::html::hit::Hit;
-
-/// Steps that putting a text into a table costs.
-const HASHED: usize = 8;
 
 impl<'e> Eval<'e> {
     /// Compares two expressions; a path that can be walked is walked no further than the answer needs.
@@ -33,7 +29,7 @@ impl<'e> Eval<'e> {
                 is_true = match (binary, other) {
                     (Binary::Equal, Val::String(wanted)) => self.has_text(hit, wanted)?,
                     (Binary::NotEqual, Val::String(wanted)) => !self.has_text(hit, wanted)?,
-                    _ => one(binary, &self.text_of(hit)?, other),
+                    _ => self.one(binary, &self.text_of(hit)?, other)?,
                 };
                 Ok(!is_true)
             })?
@@ -47,7 +43,7 @@ impl<'e> Eval<'e> {
     fn has_text(&self, hit: Hit, wanted: &str) -> Res<bool> {
         let node = match hit {
             Hit::Node(node) if self.arena.first_child(node).is_some() => node,
-            _ => return Ok(self.text_of(hit)? == wanted),
+            _ => return self.is_same(&self.text_of(hit)?, wanted),
         };
         let mut rest = wanted.as_bytes();
         let mut id = self.arena.following(node, node);
@@ -78,13 +74,13 @@ impl<'e> Eval<'e> {
                 numbers(binary, left, right)
             }
             (Val::Nodes(_) | Val::Strings(_), Val::Nodes(_) | Val::Strings(_)) => self.compare_sets(binary, left, right)?,
-            (Val::Nodes(_) | Val::Strings(_), _) => self.any_text(left, |text| one(binary, text, right))?,
+            (Val::Nodes(_) | Val::Strings(_), _) => self.any_text(left, |text| self.one(binary, text, right))?,
             (_, Val::Nodes(_) | Val::Strings(_)) => {
                 let mirrored = mirror(binary);
-                self.any_text(right, |text| one(mirrored, text, left))?
+                self.any_text(right, |text| self.one(mirrored, text, left))?
             }
             (Val::String(left), Val::String(right)) if matches!(binary, Binary::Equal | Binary::NotEqual) => {
-                (left == right) == (binary == Binary::Equal)
+                self.is_same(left, right)? == (binary == Binary::Equal)
             }
             _ => numbers(binary, self.number_of(left)?, self.number_of(right)?),
         })
@@ -98,17 +94,24 @@ impl<'e> Eval<'e> {
     }
 
     /// Whether a text of a set satisfies.
-    fn any_text(&self, set: &Val<'e>, mut satisfies: impl FnMut(&str) -> bool) -> Res<bool> {
+    fn any_text(&self, set: &Val<'e>, mut satisfies: impl FnMut(&str) -> Res<bool>) -> Res<bool> {
         match set {
             Val::Nodes(hits) => {
                 for hit in hits.iter() {
                     self.charge(1)?;
-                    if satisfies(&self.text_of(*hit)?) {
+                    if satisfies(&self.text_of(*hit)?)? {
                         return Ok(true);
                     }
                 }
             }
-            Val::Strings(texts) => return Ok(texts.iter().any(|text| satisfies(text))),
+            Val::Strings(texts) => {
+                for text in texts.iter() {
+                    self.charge(1)?;
+                    if satisfies(text)? {
+                        return Ok(true);
+                    }
+                }
+            }
             _ => {}
         }
         Ok(false)
@@ -123,7 +126,7 @@ impl<'e> Eval<'e> {
                         && let [hit] = &***hits
                     {
                         let wanted = self.text_of(*hit)?;
-                        return self.any_text(all, |text| text == wanted);
+                        return self.any_text(all, |text| self.is_same(text, &wanted));
                     }
                 }
                 let mut texts: HashSet<Cow<'e, str>> = HashSet::new();
@@ -134,29 +137,39 @@ impl<'e> Eval<'e> {
                             let text = self.text_of(*hit)?;
                             bytes += text.len();
                             self.check_len(bytes)?;
-                            self.charge(HASHED)?;
+                            self.charge_key(text.len())?;
                             texts.insert(text);
                         }
                     }
-                    Val::Strings(matches) => texts.extend(matches.iter().map(|text| Cow::Owned(text.clone()))),
+                    Val::Strings(matches) => {
+                        for text in matches.iter() {
+                            self.charge_key(text.len())?;
+                            texts.insert(Cow::Owned(text.clone()));
+                        }
+                    }
                     _ => {}
                 }
-                self.any_text(right, |text| texts.contains(text))
+                self.any_text(right, |text| {
+                    self.charge_key(text.len())?;
+                    Ok(texts.contains(text))
+                })
             }
             Binary::NotEqual => {
                 // There is such a pair unless all texts of both are the same.
                 let mut first: Option<String> = None;
                 self.any_text(left, |text| {
+                    self.charge_room()?;
+                    self.charge_bytes(text.len())?;
                     first = Some(text.to_owned());
-                    true
+                    Ok(true)
                 })?;
                 let Some(first) = first else { return Ok(false) };
                 let mut is_any = false;
                 let differs = self.any_text(right, |text| {
                     is_any = true;
-                    text != first
+                    Ok(!self.is_same(text, &first)?)
                 })?;
-                Ok(differs || (is_any && self.any_text(left, |text| text != first)?))
+                Ok(differs || (is_any && self.any_text(left, |text| Ok(!self.is_same(text, &first)?))?))
             }
             _ => {
                 // The most favourable pair decides: the least of one side and the greatest of the other.
@@ -173,24 +186,24 @@ impl<'e> Eval<'e> {
 
     fn extreme(&self, set: &Val<'e>, extreme: &mut Option<f64>, of: fn(f64, f64) -> f64) -> Res<()> {
         self.any_text(set, |text| {
-            let number = number::parse(text);
+            let number = self.parse_number(text)?;
             if !number.is_nan() {
                 *extreme = Some(extreme.map_or(number, |other| of(other, number)));
             }
-            false
+            Ok(false)
         })?;
         Ok(())
     }
-}
 
-/// The text of a node with a string or a number.
-fn one(binary: Binary, text: &str, other: &Val<'_>) -> bool {
-    match (binary, other) {
-        (Binary::Equal, Val::String(other)) => text == other,
-        (Binary::NotEqual, Val::String(other)) => text != other,
-        (_, Val::String(other)) => numbers(binary, number::parse(text), number::parse(other)),
-        (_, Val::Number(other)) => numbers(binary, number::parse(text), *other),
-        _ => false,
+    /// The text of a node with a string or a number.
+    fn one(&self, binary: Binary, text: &str, other: &Val<'_>) -> Res<bool> {
+        Ok(match (binary, other) {
+            (Binary::Equal, Val::String(other)) => self.is_same(text, other)?,
+            (Binary::NotEqual, Val::String(other)) => !self.is_same(text, other)?,
+            (_, Val::String(other)) => numbers(binary, self.parse_number(text)?, self.parse_number(other)?),
+            (_, Val::Number(other)) => numbers(binary, self.parse_number(text)?, *other),
+            _ => false,
+        })
     }
 }
 

@@ -355,7 +355,7 @@ impl Compiler<'_> {
                 Op::Call(Function::Last, _) => Predicate::Last,
                 op => Predicate::Number { op, needs_size },
             },
-            Kind::Any => Predicate::Any(op),
+            Kind::Any => Predicate::Any { op, needs_size },
             _ if facts.position || facts.size => match position_equals(op) {
                 Ok(predicate) => predicate,
                 Err(op) => Predicate::Positional { op, needs_size },

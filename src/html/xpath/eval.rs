@@ -12,7 +12,7 @@ use super::functions::Function;
 use super::plan::{Op, Path, Start, Walk};
 use super::regex::Patterns;
 use super::texts::Texts;
-use super::value::{Val, Variables, try_string_value};
+use super::value::{Val, Variables, string_value};
 use super::{Compiled, Options, number};
 use crate::html::arena::{Arena, NodeId};
 use crate::html::document::Document;
@@ -26,6 +26,10 @@ pub(super) type Res<T> = Result<T, Box<XPathError>>;
 const BYTES_A_STEP: usize = 64;
 /// Bytes of text that cost a step to take apart.
 const CHARS_A_STEP: usize = 8;
+/// Steps that putting a text into a table or finding it there costs.
+pub(super) const HASHED: usize = 12;
+/// Steps that room for a list or a text costs.
+const ROOM: usize = 10;
 
 /// Steps that sorting costs for each node of a list that is out of order.
 const SORT_STEPS: usize = 4;
@@ -68,7 +72,7 @@ impl<'e> Eval<'e> {
         options: Options,
     ) -> Self {
         let arena = document.arena();
-        let budget = options.steps.saturating_add(options.steps_per_node.saturating_mul(arena.len() as u64));
+        let budget = options.steps_for(document);
         Self {
             document,
             arena,
@@ -113,6 +117,45 @@ impl<'e> Eval<'e> {
     #[inline]
     pub(super) fn charge_chars(&self, bytes: usize) -> Res<()> {
         self.charge(bytes / CHARS_A_STEP)
+    }
+
+    /// Charges for a text of so many bytes as the key of a table.
+    #[inline]
+    pub(super) fn charge_key(&self, bytes: usize) -> Res<()> {
+        self.charge(HASHED + bytes / CHARS_A_STEP)
+    }
+
+    /// Charges for looking at a node; an attribute is looked for in the list of its element.
+    #[inline]
+    pub(super) fn charge_hit(&self, hit: Hit) -> Res<()> {
+        match hit {
+            Hit::Node(_) => self.charge(1),
+            Hit::Attr { place, .. } => self.charge(1 + place as usize / 2),
+        }
+    }
+
+    /// Charges for room for a list or a text.
+    #[inline]
+    pub(super) fn charge_room(&self) -> Res<()> {
+        self.charge(ROOM)
+    }
+
+    /// Whether two texts are the same.
+    #[inline]
+    pub(super) fn is_same(&self, one: &str, other: &str) -> Res<bool> {
+        // To compare nothing with nothing takes some processors a hundred times as long as to see that it is nothing.
+        if one.len() != other.len() || one.is_empty() {
+            return Ok(one.len() == other.len());
+        }
+        self.charge_chars(one.len())?;
+        Ok(one == other)
+    }
+
+    /// The number a text is.
+    #[inline]
+    pub(super) fn parse_number(&self, text: &str) -> Res<f64> {
+        self.charge(2 + text.len() / CHARS_A_STEP)?;
+        Ok(number::parse(text))
     }
 
     /// The value of an attribute of an element, its list gone through.
@@ -163,6 +206,7 @@ impl<'e> Eval<'e> {
                 Val::Number(if *is_odd { -number } else { number })
             }
             Op::Union(all) => {
+                self.charge_room()?;
                 let (mut hits, mut more) = (Vec::new(), Vec::new());
                 for op in all {
                     more.extend_from_slice(&self.nodes(op, context, "an operand of |")?);
@@ -262,7 +306,7 @@ impl<'e> Eval<'e> {
         self.charge(1)?;
         match op {
             Op::Number(number) => Ok(*number),
-            Op::Path(_) => Ok(number::parse(&self.string(op, context)?)),
+            Op::Path(_) => self.parse_number(&self.string(op, context)?),
             _ => self.number_of(&self.value(op, context)?),
         }
     }
@@ -311,11 +355,13 @@ impl<'e> Eval<'e> {
     pub(super) fn each(&self, op: &'e Op, context: Context, found: &mut dyn FnMut(Hit) -> Res<bool>) -> Res<bool> {
         let Op::Path(path) = op else { return Ok(false) };
         let Some(from) = walk_start(path, context) else { return Ok(false) };
+        self.charge(path.steps.len())?;
         self.walk(&path.steps, from, found)?;
         Ok(true)
     }
 
     fn path(&self, path: &'e Path, context: Context) -> Res<Val<'e>> {
+        self.charge_room()?;
         let mut hits = Vec::new();
         if let Some(from) = walk_start(path, context) {
             self.walk(&path.steps, from, &mut |hit| {
@@ -347,7 +393,7 @@ impl<'e> Eval<'e> {
         if first.is_empty() || second.is_empty() {
             return Ok(if first.is_empty() { std::mem::take(second) } else { first });
         }
-        self.charge((first.len() + second.len()) / 4)?;
+        self.charge((first.len() + second.len()) / 2)?;
         let mut merged = Vec::with_capacity(first.len() + second.len());
         let mut rest = second.drain(..).peekable();
         for hit in first {
@@ -382,15 +428,16 @@ impl<'e> Eval<'e> {
 
     /// The string-value of a node (5).
     pub(super) fn text_of(&self, hit: Hit) -> Res<Cow<'e, str>> {
+        self.charge_hit(hit)?;
         if let (Hit::Node(node), Some(Some(texts))) = (hit, self.texts.get())
             && self.arena.first_child(node).is_some()
         {
             let text = texts.below(node);
-            self.charge(1 + text.len() / BYTES_A_STEP)?;
+            self.charge_bytes(text.len())?;
             return Ok(Cow::Borrowed(text));
         }
         let (mut len, mut visited) = (0, 0);
-        let text = try_string_value(self.document, hit, |bytes| {
+        let text = string_value(self.document, hit, |bytes| {
             len += bytes;
             visited += 1;
             self.charge(1 + bytes / BYTES_A_STEP)?;
@@ -410,13 +457,19 @@ impl<'e> Eval<'e> {
     pub(super) fn string_of(&self, value: &Val<'e>) -> Res<Cow<'e, str>> {
         Ok(match value {
             Val::String(text) => text.clone(),
-            Val::Number(number) => number::text(*number),
+            Val::Number(number) => {
+                self.charge_room()?;
+                number::text(*number)
+            }
             Val::Boolean(boolean) => Cow::Borrowed(if *boolean { "true" } else { "false" }),
             Val::Nodes(hits) => match hits.first() {
                 Some(hit) => self.text_of(*hit)?,
                 None => Cow::Borrowed(""),
             },
-            Val::Strings(texts) => texts.first().map_or(Cow::Borrowed(""), |text| Cow::Owned(text.clone())),
+            Val::Strings(texts) => {
+                self.charge_bytes(texts.first().map_or(0, String::len))?;
+                texts.first().map_or(Cow::Borrowed(""), |text| Cow::Owned(text.clone()))
+            }
         })
     }
 
@@ -425,8 +478,8 @@ impl<'e> Eval<'e> {
         Ok(match value {
             Val::Number(number) => *number,
             Val::Boolean(boolean) => f64::from(u8::from(*boolean)),
-            Val::String(text) => number::parse(text),
-            Val::Nodes(_) | Val::Strings(_) => number::parse(&self.string_of(value)?),
+            Val::String(text) => self.parse_number(text)?,
+            Val::Nodes(_) | Val::Strings(_) => self.parse_number(&self.string_of(value)?)?,
         })
     }
 }

@@ -28,20 +28,17 @@ use std::cell::OnceCell;
 
 use super::document::Document;
 use super::hit::Hit;
+use super::limits::{SELECTION_STEPS, SELECTION_STEPS_PER_BYTE};
 use eval::{Context, Eval};
 
-/// Steps an evaluation may take for each node of the page; a path looks at each node once or twice.
-pub(crate) const STEPS_PER_NODE: u64 = 100;
-/// Steps an evaluation may take on any page.
-pub(crate) const STEPS: u64 = 1_000_000;
 /// The most bytes of a string an evaluation may build.
 pub(crate) const STRING_BYTES: usize = 16 << 20;
 
 /// What an evaluation may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Steps for each node of the page: nodes looked at, and 64 bytes of text each.
-    pub(crate) steps_per_node: u64,
+    /// Steps for each byte of the page: nodes looked at, and 64 bytes of text each.
+    pub(crate) steps_per_byte: u64,
     /// Steps for any page, besides.
     pub(crate) steps: u64,
     /// Bytes of the longest string, and of the texts of sets that are compared.
@@ -50,7 +47,14 @@ pub(crate) struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps_per_node: STEPS_PER_NODE, steps: STEPS, string_bytes: STRING_BYTES }
+        Self { steps_per_byte: SELECTION_STEPS_PER_BYTE, steps: SELECTION_STEPS, string_bytes: STRING_BYTES }
+    }
+}
+
+impl Options {
+    /// Steps an evaluation on this page may take.
+    pub(crate) fn steps_for(&self, document: &Document) -> u64 {
+        self.steps.saturating_add(self.steps_per_byte.saturating_mul(document.byte_count()))
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) enum Predicate {
     /// A number, which is compared with the position.
     Number { op: Op, needs_size: bool },
     /// Of a kind known only when it is evaluated: a variable.
-    Any(Op),
+    Any { op: Op, needs_size: bool },
 }
 
 impl Predicate {
@@ -133,6 +133,12 @@ impl Predicate {
 
     /// Whether it has to know how many nodes there are.
     pub(super) const fn needs_size(&self) -> bool {
-        matches!(self, Self::Last | Self::Positional { needs_size: true, .. } | Self::Number { needs_size: true, .. })
+        matches!(
+            self,
+            Self::Last
+                | Self::Positional { needs_size: true, .. }
+                | Self::Number { needs_size: true, .. }
+                | Self::Any { needs_size: true, .. }
+        )
     }
 }

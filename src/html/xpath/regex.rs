@@ -17,6 +17,8 @@ use super::value::Val;
 const MOST_BYTES: usize = 1 << 20;
 /// Patterns made while evaluating that are kept for the next node.
 const KEPT: usize = 16;
+/// Steps that finding a match with its groups costs.
+const A_MATCH: usize = 24;
 
 /// A compiled pattern with its flags.
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ impl<'e> Eval<'e> {
         } else {
             let mut bytes = 0;
             for captures in pattern.regex.captures_iter(&text) {
-                self.charge(1)?;
+                self.charge(A_MATCH)?;
                 let one =
                     if groups == 1 { group(&captures, 0) } else { (1..groups).map(|place| group(&captures, place)).collect() };
                 bytes += one.len();
@@ -144,7 +146,7 @@ impl<'e> Eval<'e> {
         let mut behind = 0;
         let most = if pattern.is_global { usize::MAX } else { 1 };
         for captures in pattern.regex.captures_iter(&text).take(most) {
-            self.charge(1)?;
+            self.charge(A_MATCH)?;
             let Some(whole) = captures.get(0) else { continue };
             self.push(&mut result, text.get(behind..whole.start()).unwrap_or_default())?;
             for part in &parts {

@@ -75,6 +75,7 @@ impl<'e> Eval<'e> {
                 })?;
                 return last.map_or(Ok(true), found);
             }
+            self.charge_room()?;
             let mut hits = Vec::new();
             self.axis(step.axis, step.test, from, |hit| {
                 if self.all_hold(plain, hit)? {
@@ -104,16 +105,19 @@ impl<'e> Eval<'e> {
     }
 
     fn holds(&self, predicate: &'e Predicate, context: Context) -> Res<bool> {
-        self.charge(1)?;
+        self.charge(2)?;
         let position = as_number(context.position);
         Ok(match predicate {
             Predicate::Index(wanted) => position == *wanted,
             Predicate::Last => context.position == context.size,
             Predicate::HasAttr(test) => self.attr_of(context.hit, *test)?.is_some(),
-            Predicate::AttrIs(test, text) => self.attr_of(context.hit, *test)? == Some(text),
+            Predicate::AttrIs(test, text) => match self.attr_of(context.hit, *test)? {
+                Some(value) => self.is_same(value, text)?,
+                None => false,
+            },
             Predicate::Plain(op) | Predicate::Positional { op, .. } => self.boolean(op, context)?,
             Predicate::Number { op, .. } => self.number(op, context)? == position,
-            Predicate::Any(op) => match self.value(op, context)? {
+            Predicate::Any { op, .. } => match self.value(op, context)? {
                 Val::Number(number) => number == position,
                 other => boolean_of(&other),
             },
@@ -311,6 +315,8 @@ impl<'e> Eval<'e> {
 
     /// Axes along links: where an earlier node has been, all behind it has been visited.
     fn chains_once(&self, axis: Axis, test: Test, from: &[Hit], keep: &mut dyn FnMut(Hit) -> Res<bool>) -> Res<()> {
+        self.charge_room()?;
+        self.charge(self.arena.len() / 1_024)?;
         let mut seen = vec![0_u64; self.arena.len() / 64 + 1];
         let check = self.check(test);
         for hit in from {

@@ -35,16 +35,6 @@ impl Value {
             Self::Boolean(boolean) => Some(String::from(if *boolean { "1" } else { "0" })),
         }
     }
-
-    /// The texts of a result: the string-values of nodes, matches as they are, else [`Value::scrapy_text`].
-    #[cfg(test)]
-    pub(crate) fn to_texts(&self, document: &Document) -> Vec<String> {
-        match self {
-            Self::Nodes(hits) => hits.iter().map(|hit| string_value(document, *hit).into_owned()).collect(),
-            Self::Strings(texts) => texts.clone(),
-            Self::String(_) | Self::Number(_) | Self::Boolean(_) => self.scrapy_text().into_iter().collect(),
-        }
-    }
 }
 
 /// Values an expression may use as `$name`.
@@ -134,15 +124,8 @@ impl Val<'_> {
     }
 }
 
-/// The string-value of a node (5): of elements and the page all text below, of others their own.
-#[cfg(test)]
-pub(crate) fn string_value(document: &Document, hit: Hit) -> Cow<'_, str> {
-    let Ok(text) = try_string_value(document, hit, |_| Ok::<(), std::convert::Infallible>(()));
-    text
-}
-
-/// The string-value of a node; `charge` is told of each node visited how many bytes it adds, and may end the walk.
-pub(super) fn try_string_value<E>(
+/// The string-value of a node (5): of elements and the page all text below, of others their own. `charge` is told of each node visited how many bytes it adds, and may end the walk.
+pub(crate) fn string_value<E>(
     document: &Document,
     hit: Hit,
     mut charge: impl FnMut(usize) -> Result<(), E>,

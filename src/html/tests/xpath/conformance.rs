@@ -169,7 +169,7 @@ fn every_call_of_parsels_tests_gives_its_answer() {
         let found = match result {
             Err(_) => json!({"type": "error"}),
             Ok(value) => {
-                let texts = value.to_texts(&document);
+                let texts = texts(&document, &value);
                 match (&value, expected["type"].as_str()) {
                     (Value::Nodes(hits), Some("elements")) => {
                         let tag = |hit: &Hit| document.node(hit.node()).unwrap().name().unwrap_or_default();

@@ -1,7 +1,6 @@
 //! The specification's rules as tables, on pages small enough to see the answer.
 
 use super::*;
-use crate::html::xpath::value::string_value;
 
 const PAGE: &str = "<!DOCTYPE html><html id=html><head id=head></head><body id=body xml:lang=en-GB>\
     <ul id=u><li id=i1>1</li><li id=i2>2</li><li id=i3>x</li></ul>\
@@ -261,7 +260,7 @@ fn an_error_says_where_what_and_what_is_allowed() {
 #[test]
 fn results_become_texts_as_scrapy_gives_them() {
     let document = page(PAGE);
-    let texts = |xpath| evaluate(&document, xpath).unwrap().to_texts(&document);
+    let texts = |xpath| texts(&document, &evaluate(&document, xpath).unwrap());
     assert_eq!(texts("count(//li)"), ["5.0"]);
     assert_eq!(texts("1 = 1"), ["1"]);
     assert_eq!(texts("1 = 2"), ["0"]);
@@ -269,7 +268,7 @@ fn results_become_texts_as_scrapy_gives_them() {
     assert_eq!(texts("//ul/li | //ul/@id"), ["u", "1", "2", "x"]);
     assert_eq!(texts("re:match('a1', '\\d')"), ["1"]);
     assert!(texts("//none").is_empty());
-    assert_eq!(string_value(&document, top(&document)), "12x210in");
+    assert_eq!(text_of(&document, top(&document)), "12x210in");
     assert!(evaluate(&document, "//ul").unwrap().scrapy_text().is_none());
 }
 
@@ -281,9 +280,20 @@ fn texts_made_at_once_are_those_made_one_by_one() {
         assert_eq!(evaluate(&document, many), Ok(Value::Boolean(true)));
         let Ok(Value::Nodes(nodes)) = evaluate(&document, "//node() | //@*") else { panic!() };
         for (n, hit) in nodes.iter().enumerate() {
-            let wanted = string_value(&document, *hit).into_owned();
+            let wanted = text_of(&document, *hit);
             let both = format!("concat(string({many}), (//node() | //@*)[{}])", n + 1);
             assert_eq!(evaluate(&document, &both), Ok(Value::String(format!("true{wanted}"))), "{n}");
         }
     }
+}
+
+/// What is no set until it is evaluated may ask for the size all the same.
+#[test]
+fn steps_from_matches_know_how_many_nodes_there_are() {
+    check_names(&[
+        ("//ul/li[re:match(last(), '3')/node()]", &["i1", "i2", "i3"]),
+        ("//ol/li[re:match(last(), '3')/node()]", &[]),
+        ("//li[re:match(position(), '3')/node()]", &["i3"]),
+        ("(//li)[re:match(last() - position(), '0')/text()]", &["j2"]),
+    ]);
 }

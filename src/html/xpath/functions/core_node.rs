@@ -10,7 +10,7 @@ use super::Function;
 use crate::html::arena::{Kind, Namespace, NodeId};
 use crate::html::hit::Hit;
 use crate::html::names::known;
-use crate::html::xpath::eval::{Context, Eval, Res};
+use crate::html::xpath::eval::{Context, Eval, HASHED, Res};
 use crate::html::xpath::lexer::is_space;
 use crate::html::xpath::plan::Op;
 use crate::html::xpath::value::Val;
@@ -30,6 +30,9 @@ impl<'e> Eval<'e> {
             None => Some(context.hit),
             Some(arg) => self.first(arg, context, "what a name is asked of")?,
         };
+        if let Some(hit) = hit {
+            self.charge_hit(hit)?;
+        }
         Ok(Cow::Borrowed(hit.map_or("", |hit| match function {
             Function::Name => self.name_of(hit),
             Function::LocalName => self.local_name_of(hit),
@@ -87,17 +90,19 @@ impl<'e> Eval<'e> {
         };
         let mut wanted: HashSet<&str> = HashSet::new();
         for text in &texts {
-            self.charge_bytes(text.len())?;
+            self.charge_chars(text.len())?;
             wanted.extend(text.split(is_space).filter(|id| !id.is_empty()));
         }
         let mut found = Vec::new();
         let mut id = NodeId::DOCUMENT;
+        self.charge(HASHED * wanted.len())?;
         while id.is_some() && !wanted.is_empty() {
             self.charge(1)?;
-            if let Some(value) = self.attr(id, known::ID)?
-                && wanted.remove(value)
-            {
-                found.push(Hit::Node(id));
+            if let Some(value) = self.attr(id, known::ID)? {
+                self.charge_key(value.len())?;
+                if wanted.remove(value) {
+                    found.push(Hit::Node(id));
+                }
             }
             id = self.arena.following(id, NodeId::DOCUMENT);
         }

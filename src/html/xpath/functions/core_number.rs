@@ -18,7 +18,7 @@ impl<'e> Eval<'e> {
             (Function::Last, _) => as_number(context.size),
             (Function::Count, [arg]) => self.count(arg, context)?,
             (Function::Sum, [arg]) => self.sum(arg, context)?,
-            (Function::Number, []) => number::parse(&self.text_of(context.hit)?),
+            (Function::Number, []) => self.parse_number(&self.text_of(context.hit)?)?,
             (Function::Number, [arg]) => self.number(arg, context)?,
             (Function::StringLength, args) => {
                 let text = self.string_or_context(args, context)?;
@@ -52,10 +52,15 @@ impl<'e> Eval<'e> {
         match self.value(arg, context)? {
             Val::Nodes(hits) => {
                 for hit in hits.iter() {
-                    sum += number::parse(&self.text_of(*hit)?);
+                    sum += self.parse_number(&self.text_of(*hit)?)?;
                 }
             }
-            Val::Strings(texts) => sum += texts.iter().map(|text| number::parse(text)).sum::<f64>(),
+            Val::Strings(texts) => {
+                for text in texts.iter() {
+                    self.charge(1)?;
+                    sum += self.parse_number(text)?;
+                }
+            }
             other => return Err(Self::not_nodes("what sum() adds up", &other).into()),
         }
         Ok(sum)

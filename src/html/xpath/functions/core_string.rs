@@ -22,6 +22,7 @@ impl<'e> Eval<'e> {
             }
             (Function::String, args) => self.string_or_context(args, context)?,
             (Function::Concat, args) => {
+                self.charge_room()?;
                 let mut all = String::with_capacity(CONCATENATED);
                 for arg in args {
                     self.push(&mut all, &self.string(arg, context)?)?;
@@ -75,7 +76,9 @@ impl<'e> Eval<'e> {
     }
 
     fn translate(&self, text: Cow<'e, str>, from: &str, to: &str) -> Res<Cow<'e, str>> {
-        self.charge_chars(text.len() + from.len() + to.len())?;
+        // Each character of the text is looked for in the list, and the list is sorted.
+        self.charge_room()?;
+        self.charge(text.len() + 4 * from.len() + to.len())?;
         let mut to = to.chars();
         // Of a character that comes twice the first counts; one without partner is left out.
         let mut pairs: Vec<(char, Option<char>)> = from.chars().map(|c| (c, to.next())).collect();

@@ -44,7 +44,7 @@ impl<'e> Eval<'e> {
 
 /// Whether `wanted` stands in the list with white space or an end to each side; each white space of the list is a space.
 fn has(list: &str, wanted: &str) -> bool {
-    let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r');
+    let is_space = |byte: u8| byte.is_ascii_whitespace();
     let (list, wanted) = (list.as_bytes(), wanted.as_bytes());
     if wanted.is_empty() {
         // Two white spaces side by side, those put around the list included.

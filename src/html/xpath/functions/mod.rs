@@ -203,6 +203,7 @@ impl Function {
 impl<'e> Eval<'e> {
     /// Calls a function. The number of arguments was checked when the expression was compiled.
     pub(super) fn call(&self, function: Function, args: &'e [Op], context: Context) -> Res<Val<'e>> {
+        self.charge(1)?;
         match function.signature().gives {
             Kind::Boolean => self.call_boolean(function, args, context).map(Val::Boolean),
             Kind::Number => self.call_number(function, args, context).map(Val::Number),
