@@ -19,13 +19,13 @@ impl AttrList {
 }
 
 /// The bit of an attribute's name that says "the last of its list".
-const LAST: u32 = 1 << 31;
+pub(super) const LAST: u32 = 1 << 31;
 
 /// An attribute: 12 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
-    name: u32,
-    value: Span,
+    pub(super) name: u32,
+    pub(super) value: Span,
 }
 
 impl Attr {

@@ -9,7 +9,7 @@ use super::element::{MATCHER, Search};
 use super::pseudo::Pseudo;
 use super::types::{Css, Name, Text};
 use crate::html::arena::{Namespace, NodeId};
-use crate::html::names::NameId;
+use crate::html::names::{NameId, known};
 
 /// All compounds of a selector.
 #[derive(Debug)]
@@ -44,6 +44,19 @@ pub(super) struct Compound {
     pub(super) combinator: Option<Combinator>,
     /// Where it starts among the components of the selector as written.
     start: usize,
+}
+
+/// What may match, as something that is found fast: no less than matches.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Probe<'a> {
+    /// Any element.
+    Element,
+    /// Elements of a name.
+    Name(NameId),
+    /// Elements with a class; letter case counts.
+    Class(&'a str),
+    /// Elements with an attribute.
+    Attr(NameId),
 }
 
 #[derive(Debug)]
@@ -177,9 +190,25 @@ impl Compound {
         }
     }
 
-    /// The name all matches have, whatever their namespace.
-    pub(super) fn only_name(&self, search: &Search<'_>) -> Option<NameId> {
-        self.name.as_ref().filter(|_| !self.is_mixed).map(|name| search.name(&name.name))
+    /// What all that may match have, to be looked for in a row.
+    pub(super) fn probe(&self, search: &Search<'_>, case: CaseSensitivity) -> Probe<'_> {
+        if let Some(name) = self.name.as_ref().filter(|_| !self.is_mixed) {
+            return Probe::Name(search.name(&name.name));
+        }
+        let of = |test: &'_ Test| match test {
+            Test::Class(_) | Test::Id(_) | Test::Within => None,
+            Test::Has(name, lower) => (name == lower).then(|| Probe::Attr(search.name(name))),
+            Test::Valued(name) => Some(Probe::Attr(search.name(name))),
+        };
+        let classes = self.tests.iter().filter(|_| case == CaseSensitivity::CaseSensitive);
+        let mut ids = self.tests.iter().filter(|test| matches!(test, Test::Id(_)));
+        ids.next()
+            .map(|_| Probe::Attr(known::ID))
+            .or_else(|| {
+                classes.filter_map(|test| if let Test::Class(name) = test { Some(Probe::Class(&name.0)) } else { None }).next()
+            })
+            .or_else(|| self.tests.iter().find_map(of))
+            .unwrap_or(Probe::Element)
     }
 
     /// Whether an element matches this compound of the selector.
