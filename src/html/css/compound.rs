@@ -1,9 +1,9 @@
 //! The compounds of a selector as tests that need no matcher: most elements fail those of the rightmost one, and for many
 //! selectors they decide alone.
 
-use selectors::attr::CaseSensitivity;
+use selectors::attr::{AttrSelectorOperator, CaseSensitivity, ParsedCaseSensitivity};
 use selectors::matching::{CompoundSelectorMatchingResult, MatchingContext, matches_compound_selector_from};
-use selectors::parser::{Combinator, Component, LocalName, Selector};
+use selectors::parser::{AnPlusB, Combinator, Component, LocalName, NthType, Selector, SelectorList};
 
 use super::element::{MATCHER, Search};
 use super::pseudo::Pseudo;
@@ -25,6 +25,8 @@ pub(super) struct Compounds {
 pub(super) enum Way {
     /// It matches: there is nothing else to ask.
     Done,
+    /// By its place among its siblings.
+    Nth(AnPlusB),
     /// By what its ancestors are, each compound on its own.
     Climb,
     /// By the matcher.
@@ -32,14 +34,16 @@ pub(super) enum Way {
 }
 
 /// What an element must have.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Compound {
     name: Option<LocalName<Css>>,
     /// Whether the name has upper-case letters: it is another one in HTML.
     is_mixed: bool,
     tests: Vec<Test>,
-    /// Whether the tests are all there is.
-    decides: bool,
+    /// `:nth-child()` and the like.
+    nth: Option<AnPlusB>,
+    /// Whether the tests and `nth` are all there is.
+    is_known: bool,
     /// What stands before it.
     pub(super) combinator: Option<Combinator>,
     /// Where it starts among the components of the selector as written.
@@ -59,7 +63,7 @@ pub(super) enum Probe<'a> {
     Attr(NameId),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Test {
     Class(Text),
     Id(Text),
@@ -67,9 +71,16 @@ enum Test {
     Has(Name, Name),
     /// An attribute that is the same everywhere, with a value the matcher asks for.
     Valued(Name),
+    /// The same with the value itself; letter case counts.
+    Equals(Name, Text),
+    /// None of these is true.
+    Not(Box<[Compound]>),
     /// [`Pseudo::Within`].
     Within,
 }
+
+/// Siblings that are looked at for the place of an element; of one further on the matcher knows how to keep it.
+const NEAR_SIBLINGS: usize = 32;
 
 impl Compounds {
     pub(super) fn of(selector: &Selector<Css>) -> Self {
@@ -91,7 +102,10 @@ impl Compounds {
         }
         let upwards = all.iter().all(|compound| compound.combinator.is_none_or(|combinator| combinator.is_ancestor()));
         let way = match all.len() {
-            1 if all.iter().all(|compound| compound.decides) => Way::Done,
+            1 if all.iter().all(Compound::decides) => Way::Done,
+            1 if all.iter().all(|compound| compound.is_known) => {
+                all.iter().find_map(|compound| compound.nth).map_or(Way::Matcher, Way::Nth)
+            }
             2..=64 if upwards => Way::Climb,
             _ => Way::Matcher,
         };
@@ -126,7 +140,7 @@ impl Compounds {
         search: &Search<'_>,
         context: &mut MatchingContext<'_, Css>,
     ) -> bool {
-        if self.last().is_some_and(|compound| !compound.decides && !compound.ask(selector, id, search, context)) {
+        if self.last().is_some_and(|compound| !compound.decides() && !compound.ask(selector, id, search, context)) {
             return false;
         }
         // What the very next ancestor may be, and what any further one may be.
@@ -164,7 +178,7 @@ impl Compounds {
 
 impl Default for Compound {
     fn default() -> Self {
-        Self { name: None, is_mixed: false, tests: Vec::new(), decides: true, combinator: None, start: 0 }
+        Self { name: None, is_mixed: false, tests: Vec::new(), nth: None, is_known: true, combinator: None, start: 0 }
     }
 }
 
@@ -180,14 +194,30 @@ impl Compound {
             Component::AttributeInNoNamespaceExists { local_name, local_name_lower } if !local_name.text().contains(':') => {
                 self.tests.push(Test::Has(local_name.clone(), local_name_lower.clone()));
             }
+            Component::AttributeInNoNamespace {
+                local_name,
+                operator: AttrSelectorOperator::Equal,
+                value,
+                case_sensitivity: ParsedCaseSensitivity::CaseSensitive | ParsedCaseSensitivity::ExplicitCaseSensitive,
+            } if !local_name.text().contains(':') => self.tests.push(Test::Equals(local_name.clone(), value.clone())),
             Component::AttributeInNoNamespace { local_name, .. } => {
                 self.tests.push(Test::Valued(local_name.clone()));
-                self.decides = false;
+                self.is_known = false;
             }
+            Component::Negation(list) => match none_of(list) {
+                Some(compounds) => self.tests.push(Test::Not(compounds)),
+                None => self.is_known = false,
+            },
+            Component::Nth(nth) if nth.ty == NthType::Child && self.nth.is_none() => self.nth = Some(nth.an_plus_b),
             Component::NonTSPseudoClass(Pseudo::Within) => self.tests.push(Test::Within),
             Component::ExplicitUniversalType | Component::ExplicitAnyNamespace => {}
-            _ => self.decides = false,
+            _ => self.is_known = false,
         }
+    }
+
+    /// Whether the tests are all there is.
+    pub(super) fn decides(&self) -> bool {
+        self.is_known && self.nth.is_none()
     }
 
     /// What all that may match have, to be looked for in a row.
@@ -196,9 +226,9 @@ impl Compound {
             return Probe::Name(search.name(&name.name));
         }
         let of = |test: &'_ Test| match test {
-            Test::Class(_) | Test::Id(_) | Test::Within => None,
+            Test::Class(_) | Test::Id(_) | Test::Not(_) | Test::Within => None,
             Test::Has(name, lower) => (name == lower).then(|| Probe::Attr(search.name(name))),
-            Test::Valued(name) => Some(Probe::Attr(search.name(name))),
+            Test::Valued(name) | Test::Equals(name, _) => Some(Probe::Attr(search.name(name))),
         };
         let classes = self.tests.iter().filter(|_| case == CaseSensitivity::CaseSensitive);
         let mut ids = self.tests.iter().filter(|test| matches!(test, Test::Id(_)));
@@ -220,7 +250,7 @@ impl Compound {
         context: &mut MatchingContext<'_, Css>,
     ) -> bool {
         self.may_match(search, id, context.classes_and_ids_case_sensitivity())
-            && (self.decides || self.ask(selector, id, search, context))
+            && (self.decides() || self.ask(selector, id, search, context))
     }
 
     /// Asks the matcher about this compound alone.
@@ -261,7 +291,41 @@ impl Test {
                 search.attr(id, search.name(if is_html { lower } else { name })).is_some()
             }
             Self::Valued(name) => search.attr(id, search.name(name)).is_some(),
+            Self::Equals(name, wanted) => search.attr_equals(id, search.name(name), wanted.0.as_bytes()),
+            Self::Not(compounds) => is_none_of(compounds, search, id, case),
             Self::Within => search.is_within(id),
         }
     }
+}
+
+/// The compounds of `:not()`, if they can be told by their tests.
+fn none_of(list: &SelectorList<Css>) -> Option<Box<[Compound]>> {
+    let compounds = list.slice().iter().map(|selector| {
+        let Compounds { all, way } = Compounds::of(selector);
+        if way == Way::Done { all.into_iter().next() } else { None }
+    });
+    compounds.collect()
+}
+
+#[inline(never)]
+fn is_none_of(compounds: &[Compound], search: &Search<'_>, id: NodeId, case: CaseSensitivity) -> bool {
+    search.step(compounds.len().saturating_sub(1));
+    !compounds.iter().any(|compound| compound.may_match(search, id, case))
+}
+
+/// Whether an element is at such a place among its siblings; `None` if that is not seen from the nearest ones.
+pub(super) fn is_nth(nth: AnPlusB, search: &Search<'_>, id: NodeId) -> Option<bool> {
+    let arena = search.arena;
+    let mut place = 1;
+    let mut sibling = arena.prev(id);
+    for looked_at in 0..NEAR_SIBLINGS {
+        if sibling.is_none() {
+            search.step(looked_at / 4);
+            return Some(nth.matches_index(place));
+        }
+        place += i32::from(arena.is_element(sibling));
+        sibling = arena.prev(sibling);
+    }
+    search.step(NEAR_SIBLINGS / 4);
+    None
 }

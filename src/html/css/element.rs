@@ -145,6 +145,12 @@ impl<'a> Search<'a> {
         })
     }
 
+    /// Whether an attribute has exactly this value.
+    #[inline]
+    pub(super) fn attr_equals(&self, id: NodeId, name: NameId, wanted: &[u8]) -> bool {
+        self.attr(id, name).is_some_and(|value| value.len() == wanted.len() && self.bytes(value) == wanted)
+    }
+
     #[inline]
     pub(super) fn has_class(&self, id: NodeId, wanted: &str, case: CaseSensitivity) -> bool {
         let Some(value) = self.attr(id, known::CLASS) else { return false };

@@ -9,7 +9,7 @@ use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
 
-use super::compound::{Compound, Probe, Way};
+use super::compound::{Compound, Probe, Way, is_nth};
 use super::element::{MATCHER, Search};
 use super::lineage::Lineage;
 use super::types::{Css, Name};
@@ -347,6 +347,11 @@ impl Pass<'_, '_> {
         let search = self.search;
         self.candidates += 1;
         search.step(1);
+        if let Way::Nth(nth) = arm.compounds.way
+            && let Some(answer) = is_nth(nth, search, id)
+        {
+            return answer;
+        }
         if arm.compounds.has_combinators() {
             // Mostly it is not worth it: keeping track costs more than a few steps upwards.
             if self.lineage.is_none() && search.steps() > search.patience * (self.candidates + 128) {
