@@ -151,6 +151,7 @@ impl Compounds {
             *set |= 1 << (index + 1);
         };
         add(0, &mut child, &mut descendant);
+        let case = context.classes_and_ids_case_sensitivity();
         let mut ancestor = search.arena.parent(id);
         while search.arena.is_element(ancestor) {
             search.step(1);
@@ -160,7 +161,9 @@ impl Compounds {
                 let index = wanted.trailing_zeros() as usize;
                 wanted &= wanted - 1;
                 let Some(compound) = self.all.get(index) else { return false };
-                if compound.matches(selector, ancestor, search, context) {
+                if compound.may_match(search, ancestor, case)
+                    && (compound.decides() || compound.ask(selector, ancestor, search, context))
+                {
                     if index + 1 == self.all.len() {
                         return true;
                     }
@@ -313,14 +316,30 @@ fn is_none_of(compounds: &[Compound], search: &Search<'_>, id: NodeId, case: Cas
     !compounds.iter().any(|compound| compound.may_match(search, id, case))
 }
 
-/// Whether an element is at such a place among its siblings; `None` if that is not seen from the nearest ones.
-pub(super) fn is_nth(nth: AnPlusB, search: &Search<'_>, id: NodeId) -> Option<bool> {
+/// An element with its place among its siblings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Placed {
+    id: NodeId,
+    place: i32,
+}
+
+impl Placed {
+    pub(super) const NONE: Self = Self { id: NodeId::NONE, place: 0 };
+}
+
+/// Whether an element is at such a place among its siblings; `None` if that is not seen from the nearest ones, of which one may
+/// be that of the last answer.
+pub(super) fn is_nth(nth: AnPlusB, search: &Search<'_>, id: NodeId, last: &mut Placed) -> Option<bool> {
     let arena = search.arena;
     let mut place = 1;
     let mut sibling = arena.prev(id);
     for looked_at in 0..NEAR_SIBLINGS {
-        if sibling.is_none() {
+        if sibling.is_none() || sibling == last.id {
             search.step(looked_at / 4);
+            if sibling.is_some() {
+                place += last.place;
+            }
+            *last = Placed { id, place };
             return Some(nth.matches_index(place));
         }
         place += i32::from(arena.is_element(sibling));

@@ -9,7 +9,7 @@ use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
 
-use super::compound::{Compound, Probe, Way, is_nth};
+use super::compound::{Compound, Placed, Probe, Way, is_nth};
 use super::element::{MATCHER, Search};
 use super::lineage::Lineage;
 use super::types::{Css, Name};
@@ -97,6 +97,7 @@ impl Compiled {
             attrs: Vec::new(),
             open: Vec::new(),
             candidates: 0,
+            last_placed: Placed::NONE,
         };
         let mut done_until = 0;
         for root in roots {
@@ -163,6 +164,8 @@ struct Pass<'a, 's> {
     /// The elements whose texts are hits, from the outside in; those that are closed go when the next text comes.
     open: Vec<NodeId>,
     candidates: u64,
+    /// The last element whose place among its siblings was asked for.
+    last_placed: Placed,
 }
 
 impl Pass<'_, '_> {
@@ -348,7 +351,7 @@ impl Pass<'_, '_> {
         self.candidates += 1;
         search.step(1);
         if let Way::Nth(nth) = arm.compounds.way
-            && let Some(answer) = is_nth(nth, search, id)
+            && let Some(answer) = is_nth(nth, search, id, &mut self.last_placed)
         {
             return answer;
         }
