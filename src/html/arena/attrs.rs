@@ -96,7 +96,15 @@ impl Arena {
     /// Adds an attribute to the list being written, which starts at `start` (what [`Arena::attr_count`] was then).
     #[inline]
     pub(crate) fn push_attr(&mut self, name: NameId, value: Span) {
+        if self.attrs.len() == self.attrs.capacity() {
+            self.grow_attrs();
+        }
         self.attrs.push(Attr { name: name.0, value });
+    }
+
+    #[cold]
+    fn grow_attrs(&mut self) {
+        self.attrs.reserve_exact(self.more(self.attrs.len()));
     }
 
     /// Ends the list that starts at `start`.

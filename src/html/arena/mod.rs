@@ -235,14 +235,16 @@ impl Arena {
         id
     }
 
-    /// Makes room for as many nodes as the page will have if it goes on as it began, and for twice as many as now at most: what
-    /// has no use in the end should be little.
     #[cold]
     fn grow(&mut self) {
-        let len = self.nodes.len();
+        self.nodes.reserve_exact(self.more(self.nodes.len()));
+    }
+
+    /// How many more there should be room for, of something that there are `len` of: as many as there will be if the page goes on as
+    /// it began, and twice as many as now at most. What has no use in the end should be little.
+    fn more(&self, len: usize) -> usize {
         let expected = len.saturating_mul(self.source.len()) / self.read.max(1);
-        let more = (expected + expected / 64).saturating_sub(len).clamp(len / 16 + 16, len + 16);
-        self.nodes.reserve_exact(more);
+        (expected + expected / 64).saturating_sub(len).clamp(len / 16 + 16, len + 16)
     }
 
     /// Says how far the source was read; makes no difference but to how memory is asked for.
