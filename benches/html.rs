@@ -247,7 +247,7 @@ fn selectors(bench: &mut Bench) {
             }]);
         bench.print(&format!("{:<18} {:>8} {:>8.1} {:>8.1}", kind.name(), body.len(), ours / 1e3, scraper / 1e3));
         bench.bound(&format!("{}: ten selectors, µs", kind.name()), ours / 1e3, 15.0);
-        if kind == PageKind::Shop {
+        if matches!(kind, PageKind::Shop | PageKind::Bench) {
             for selector in TEN_SELECTORS {
                 let [one] = bench.race([&mut || _ = black_box(page.css(selector).len())]);
                 bench.print(&format!("  {selector:<40} {:>6.2}", one / 1e3));

@@ -26,11 +26,9 @@ fn parse(body: &Bytes) -> Page {
     Page::from_utf8(body.clone(), &PageOptions::default()).unwrap()
 }
 
-fn read(body: &Bytes) -> (Page, Vec<String>) {
+fn read(body: &Bytes) -> (Page, [Vec<String>; 3]) {
     let page = parse(body);
-    let mut found = page.css("h1::text").getall();
-    found.extend(page.css("a[href]::attr(href)").getall());
-    found.extend(page.css(".price::text").getall());
+    let found = ["h1::text", "a[href]::attr(href)", ".price::text"].map(|selector| page.css(selector).getall());
     (page, found)
 }
 

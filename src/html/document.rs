@@ -28,6 +28,9 @@ pub struct Document {
     pub(super) steps: u64,
     /// The place of each node in document order; made when first needed, and only for trees out of order.
     pub(super) order: OnceLock<Vec<u32>>,
+    /// Bytes of memory that the parse took beside the tree.
+    #[cfg(test)]
+    pub(super) parse_bytes: usize,
 }
 
 /// The document type declaration, as written.

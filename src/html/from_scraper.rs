@@ -51,7 +51,16 @@ pub(crate) fn convert(html: &Html, order: &SourceOrder) -> Converted {
         html5ever::tree_builder::QuirksMode::NoQuirks => QuirksMode::No,
     };
     let Making { arena, doctype, nodes, .. } = made;
-    let document = Document { arena, doctype, quirks, exceeded: Exceeded::default(), steps: 0, order: OnceLock::new() };
+    let document = Document {
+        arena,
+        doctype,
+        quirks,
+        exceeded: Exceeded::default(),
+        steps: 0,
+        order: OnceLock::new(),
+        #[cfg(test)]
+        parse_bytes: 0,
+    };
     Converted { document, nodes }
 }
 

@@ -48,8 +48,19 @@ impl Document {
     }
 
     pub(super) fn from_builder(builder: Builder) -> Self {
+        #[cfg(test)]
+        let parse_bytes = builder.heap_bytes();
         let Builder { arena, doctype, quirks, exceeded, steps, .. } = builder;
-        Self { arena, doctype, quirks, exceeded, steps, order: OnceLock::new() }
+        Self {
+            arena,
+            doctype,
+            quirks,
+            exceeded,
+            steps,
+            order: OnceLock::new(),
+            #[cfg(test)]
+            parse_bytes,
+        }
     }
 }
 

@@ -19,13 +19,13 @@ impl AttrList {
 }
 
 /// The bit of an attribute's name that says "the last of its list".
-const LAST: u32 = 1 << 31;
+pub(super) const LAST: u32 = 1 << 31;
 
 /// An attribute: 12 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
-    name: u32,
-    value: Span,
+    pub(super) name: u32,
+    pub(super) value: Span,
 }
 
 impl Attr {
@@ -96,7 +96,15 @@ impl Arena {
     /// Adds an attribute to the list being written, which starts at `start` (what [`Arena::attr_count`] was then).
     #[inline]
     pub(crate) fn push_attr(&mut self, name: NameId, value: Span) {
+        if self.attrs.len() == self.attrs.capacity() {
+            self.grow_attrs();
+        }
         self.attrs.push(Attr { name: name.0, value });
+    }
+
+    #[cold]
+    fn grow_attrs(&mut self) {
+        self.attrs.reserve_exact(self.more(self.attrs.len()));
     }
 
     /// Ends the list that starts at `start`.

@@ -6,6 +6,7 @@
 mod attrs;
 mod links;
 mod node;
+mod scan;
 mod text;
 
 #[cfg(test)]
@@ -33,6 +34,8 @@ pub(crate) struct Arena {
     names: Interner,
     /// Elements whose attributes were added to, with the room their list has: one `html` and one `body` at most.
     roomy: Vec<(NodeId, usize)>,
+    /// How many bytes of the source were read.
+    read: usize,
     /// Whether ids ascend in document order, and every node is in the tree.
     in_order: bool,
 }
@@ -43,7 +46,7 @@ impl Arena {
         let mut nodes = Vec::with_capacity(source.len() / 20 + 16);
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
         let attrs = Vec::with_capacity(source.len() / 32 + 8);
-        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), roomy: Vec::new(), in_order: true }
+        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, in_order: true }
     }
 
     /// The source as the spans see it. Cheap to clone.
@@ -208,7 +211,8 @@ impl Arena {
             let buffer = if span.is_side() { side } else { source };
             buffer.get(span.start()..span.end()).unwrap_or_default()
         };
-        self.names.intern(bytes(span), span, bytes)
+        let buffer = if span.is_side() { side } else { source };
+        self.names.intern(buffer.get(span.start()..).unwrap_or_default(), span, bytes)
     }
 
     /// The id of a name that stands nowhere in the source; it is copied beside it.
@@ -231,10 +235,22 @@ impl Arena {
         id
     }
 
-    /// Makes room for half as many nodes again: the last growth of a large page should not double its memory.
     #[cold]
     fn grow(&mut self) {
-        self.nodes.reserve_exact(self.nodes.len() / 2 + 16);
+        self.nodes.reserve_exact(self.more(self.nodes.len()));
+    }
+
+    /// How many more there should be room for, of something that there are `len` of: as many as there will be if the page goes on as
+    /// it began, and twice as many as now at most. What has no use in the end should be little.
+    fn more(&self, len: usize) -> usize {
+        let expected = len.saturating_mul(self.source.len()) / self.read.max(1);
+        (expected + expected / 64).saturating_sub(len).clamp(len / 16 + 16, len + 16)
+    }
+
+    /// Says how far the source was read; makes no difference but to how memory is asked for.
+    #[inline]
+    pub(crate) fn note_read(&mut self, bytes: usize) {
+        self.read = bytes;
     }
 
     /// An element that is nowhere yet.

@@ -5,6 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use selectors::OpaqueElement;
@@ -13,6 +14,7 @@ use selectors::bloom::BloomFilter;
 use selectors::matching::{ElementSelectorFlags, MatchingContext};
 
 use super::Compiled;
+use super::compound::Probe;
 use super::has::HasCache;
 use super::pseudo::{self, Pseudo};
 use super::types::{self, Css, Name, NoPseudoElement, Text, Url};
@@ -73,6 +75,12 @@ impl<'a> Search<'a> {
         self.steps.get() > self.limit
     }
 
+    /// How many steps are left.
+    #[inline]
+    pub(super) fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.steps.get())
+    }
+
     /// Whether a node is the one searched or below it, if that counts.
     #[inline]
     pub(super) fn is_within(&self, id: NodeId) -> bool {
@@ -127,18 +135,42 @@ impl<'a> Search<'a> {
         })
     }
 
+    /// Whether an attribute has exactly this value.
+    #[inline]
+    pub(super) fn attr_equals(&self, id: NodeId, name: NameId, wanted: &[u8]) -> bool {
+        self.attr(id, name).is_some_and(|value| value.len() == wanted.len() && self.bytes(value) == wanted)
+    }
+
     #[inline]
     pub(super) fn has_class(&self, id: NodeId, wanted: &str, case: CaseSensitivity) -> bool {
         let Some(value) = self.attr(id, known::CLASS) else { return false };
-        if value.len() < wanted.len() {
-            return false;
+        if case == CaseSensitivity::CaseSensitive {
+            return self.has_word(value, wanted);
         }
-        let value = self.bytes(value);
-        let wanted = wanted.as_bytes();
-        if case != CaseSensitivity::CaseSensitive {
-            return classes(value).any(|class| case.eq(class, wanted));
-        }
-        has_word(value, wanted)
+        value.len() >= wanted.len() && classes(self.bytes(value)).any(|class| case.eq(class, wanted.as_bytes()))
+    }
+
+    /// Whether a name is one of those in a value.
+    #[inline]
+    fn has_word(&self, value: Span, wanted: &str) -> bool {
+        value.len() >= wanted.len() && has_word(self.bytes(value), wanted.as_bytes())
+    }
+
+    /// The first element among `ids` that has what is looked for; any element if that took all steps there are.
+    #[inline]
+    pub(super) fn find(&self, probe: Probe<'_>, ids: Range<usize>) -> Option<NodeId> {
+        let (mut steps, left) = (0, self.left());
+        let found = match probe {
+            Probe::Element => self.arena.find_element(ids),
+            Probe::Name(types::NO_NAME) | Probe::Attr(types::NO_NAME) => None,
+            Probe::Name(name) => self.arena.find_named(ids, name),
+            Probe::Class(class) => {
+                self.arena.find_with_attr(ids, known::CLASS, &mut steps, left, |value| self.has_word(value, class))
+            }
+            Probe::Attr(name) => self.arena.find_with_attr(ids, name, &mut steps, left, |_| true),
+        };
+        self.steps.set(self.steps.get() + steps);
+        found
     }
 }
 
@@ -155,10 +187,34 @@ fn has_word(value: &[u8], name: &[u8]) -> bool {
             // A name with an escaped blank is no name of a class.
             return !name.iter().any(|byte| byte.is_ascii_whitespace());
         }
-        let Some(blank) = rest.iter().position(|byte| *byte <= b' ' && byte.is_ascii_whitespace()) else { return false };
-        rest = rest.get(blank + 1..).unwrap_or_default();
+        let Some(behind) = behind_blank(rest) else { return false };
+        rest = behind;
     }
     false
+}
+
+/// What is behind the first blank. Looks at eight bytes at once.
+#[inline]
+fn behind_blank(text: &[u8]) -> Option<&[u8]> {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    let mut rest = text;
+    while let Some((bytes, behind)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        // The high bit of each byte below 0x21; what is above the first such byte may be wrong.
+        let low = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
+        if low == 0 {
+            rest = behind;
+            continue;
+        }
+        let (_, from) = rest.split_at_checked(low.trailing_zeros() as usize / 8)?;
+        let (byte, behind) = from.split_first()?;
+        rest = behind;
+        if byte.is_ascii_whitespace() {
+            return Some(behind);
+        }
+    }
+    let blank = rest.iter().position(|byte| *byte <= b' ' && byte.is_ascii_whitespace())?;
+    rest.get(blank + 1..)
 }
 
 /// The names in a value of `class`.
@@ -393,6 +449,13 @@ mod tests {
             ("aa a", "a", true),
             ("a\u{b}", "a", false),
             ("a b", "a b", false),
+            ("abcdefgh", "h", false),
+            ("abcdefg h", "h", true),
+            ("abcdefgh i", "i", true),
+            ("abcdefghijk l mnopqrstuvw\tx", "x", true),
+            ("abc\u{1}efg x", "x", true),
+            ("abc\u{1}x efghijk", "x", false),
+            ("\u{e9}\u{a0}\u{100}\u{20ac} y", "y", true),
             ("", "a", false),
             ("", "", false),
         ] {

@@ -1,6 +1,5 @@
 //! `:has()`: whether something below or behind an element matches, without recursion and without asking twice.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use cssparser::ToCss;
@@ -8,6 +7,7 @@ use selectors::Element as _;
 use selectors::matching::{MatchingContext, matches_selector};
 use selectors::parser::{Combinator, Component, Selector, SelectorList};
 
+use super::compound::{Compound, Compounds};
 use super::element::{Element, MATCHER, Search};
 use super::types::Css;
 use crate::html::arena::NodeId;
@@ -27,6 +27,8 @@ struct Relative {
     region: Region,
     /// Whether it is one compound: then each match says at once which elements have it.
     is_single: bool,
+    /// That compound, if its tests are all there is.
+    decides: Option<Compound>,
 }
 
 /// Where a match can be, seen from the element asked about.
@@ -89,7 +91,10 @@ impl Relative {
             Combinator::NextSibling | Combinator::LaterSibling => Region::Behind,
             _ => Region::Below,
         };
-        Self { selector, slot, region, is_single: others.is_empty() }
+        let is_single = others.is_empty();
+        let compounds = Compounds::of(&selector);
+        let decides = compounds.last().filter(|compound| is_single && compound.decides()).cloned();
+        Self { selector, slot, region, is_single, decides }
     }
 
     fn matches(&self, element: Element<'_>, context: &mut MatchingContext<'_, Css>) -> bool {
@@ -100,7 +105,7 @@ impl Relative {
             return answer;
         }
         let answer = self.find(element, context);
-        if search.has.borrow_mut().keep(self.slot, id, answer, search.patience) && self.is_single {
+        if search.has.borrow_mut().keep(self.slot, id, answer, search) && self.is_single {
             self.mark(search, context);
         }
         answer
@@ -118,10 +123,10 @@ impl Relative {
         while node.is_some() && !search.is_over() {
             search.step(1);
             if arena.is_element(node) {
-                search.step(MATCHER);
                 found = if self.is_single {
-                    context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(node), context))
+                    self.is_match(search, node, context)
                 } else {
+                    search.step(MATCHER);
                     context.nest_for_relative_selector(element.opaque(), |context| {
                         matches_selector(&self.selector, 0, None, &search.element(node), context)
                     })
@@ -140,21 +145,29 @@ impl Relative {
         found
     }
 
+    /// Whether an element matches the one compound.
+    #[inline]
+    fn is_match(&self, search: &Search<'_>, id: NodeId, context: &mut MatchingContext<'_, Css>) -> bool {
+        if let Some(compound) = &self.decides {
+            return compound.may_match(search, id, context.classes_and_ids_case_sensitivity());
+        }
+        search.step(MATCHER);
+        context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(id), context))
+    }
+
     /// Looks at the whole page once and marks every element that has a match.
     fn mark(&self, search: &Search<'_>, context: &mut MatchingContext<'_, Css>) {
         let arena = search.arena;
         let mut marked = Marks::new(arena.len());
         let mut node = NodeId::DOCUMENT;
         while node.is_some() && !search.is_over() {
-            search.step(1 + MATCHER);
-            if arena.is_element(node)
-                && context.nest(|context| matches_selector(&self.selector, 0, None, &search.element(node), context))
-            {
+            search.step(1);
+            if arena.is_element(node) && self.is_match(search, node, context) {
                 self.mark_owners(search, node, &mut marked);
             }
             node = arena.following(node, NodeId::DOCUMENT);
         }
-        search.has.borrow_mut().marks.insert(self.slot, marked);
+        search.has.borrow_mut().keep_all(self.slot, marked);
     }
 
     /// Marks the elements that have `node` where they look.
@@ -175,14 +188,20 @@ impl Relative {
     }
 }
 
-/// The answers of one selection.
+/// The answers of one selection, by slot.
 #[derive(Debug, Default)]
-pub(super) struct HasCache {
-    answers: HashMap<(u32, NodeId), bool>,
-    /// Steps spent on looking, by slot.
-    spent: HashMap<u32, u64>,
-    /// All answers of a slot.
-    marks: HashMap<u32, Marks>,
+pub(super) struct HasCache(Vec<Slot>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// The elements asked about, how many they are, and those of them that have a match.
+    asked: Marks,
+    answers: u64,
+    having: Marks,
+    /// Steps spent on looking.
+    spent: u64,
+    /// All elements that have a match.
+    all: Option<Marks>,
 }
 
 impl HasCache {
@@ -190,26 +209,51 @@ impl HasCache {
         *self = Self::default();
     }
 
-    fn answer(&self, slot: u32, id: NodeId) -> Option<bool> {
-        if let Some(marks) = self.marks.get(&slot) {
-            return Some(marks.has(id));
+    fn slot(&mut self, slot: u32) -> Option<&mut Slot> {
+        let place = slot as usize;
+        if self.0.len() <= place {
+            self.0.resize_with(place + 1, Slot::default);
         }
-        self.answers.get(&(slot, id)).copied()
+        self.0.get_mut(place)
+    }
+
+    fn answer(&self, slot: u32, id: NodeId) -> Option<bool> {
+        let slot = self.0.get(slot as usize)?;
+        match &slot.all {
+            Some(all) => Some(all.has(id)),
+            None => slot.asked.has(id).then(|| slot.having.has(id)),
+        }
     }
 
     fn spend(&mut self, slot: u32, steps: u64) {
-        *self.spent.entry(slot).or_default() += steps;
+        if let Some(slot) = self.slot(slot) {
+            slot.spent += steps;
+        }
     }
 
     /// Keeps an answer. Gives whether so much was spent that looking at the whole page is cheaper from now on.
-    fn keep(&mut self, slot: u32, id: NodeId, answer: bool, patience: u64) -> bool {
-        self.answers.insert((slot, id), answer);
-        self.spent.get(&slot).is_some_and(|spent| *spent > patience * (self.answers.len() as u64 + 128))
+    fn keep(&mut self, slot: u32, id: NodeId, answer: bool, search: &Search<'_>) -> bool {
+        let Some(slot) = self.slot(slot) else { return false };
+        if slot.answers == 0 {
+            slot.asked = Marks::new(search.arena.len());
+            slot.having = Marks::new(search.arena.len());
+        }
+        slot.answers += u64::from(slot.asked.add(id));
+        if answer {
+            slot.having.add(id);
+        }
+        slot.spent > search.patience * (slot.answers + 128)
+    }
+
+    fn keep_all(&mut self, slot: u32, all: Marks) {
+        if let Some(slot) = self.slot(slot) {
+            slot.all = Some(all);
+        }
     }
 }
 
 /// A set of nodes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Marks(Vec<u64>);
 
 impl Marks {

@@ -44,6 +44,7 @@ pub(crate) enum Reach {
 /// A selector text ready to be run on any page. Can be shared between threads.
 #[derive(Debug)]
 pub(crate) struct Compiled {
+    text: Box<str>,
     arms: Box<[Arm]>,
     /// Names that no page knows beforehand; [`Name`]s know their place in it.
     names: Box<[Box<str>]>,
@@ -94,7 +95,12 @@ impl Compiled {
         });
         // An escape could hide it; then an inner root costs a search of its own, no more.
         let uses_scope = text.contains('\\') || text.as_bytes().windows(5).any(|word| word.eq_ignore_ascii_case(b"scope"));
-        Ok(Self { arms: arms?, names, uses_scope, patience: PATIENCE })
+        Ok(Self { text: text.into(), arms: arms?, names, uses_scope, patience: PATIENCE })
+    }
+
+    /// As it was written.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs a selector: one pass over the nodes in document order, below each root, until its steps are used up.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use selectors::Element as _;
 use selectors::attr::CaseSensitivity;
@@ -9,7 +9,7 @@ use selectors::matching::{
     MatchingContext, MatchingForInvalidation, MatchingMode, NeedsSelectorFlags, SelectorCaches, matches_selector,
 };
 
-use super::compound::{Compound, Way};
+use super::compound::{Compound, Placed, Probe, Way, is_nth};
 use super::element::{MATCHER, Search};
 use super::lineage::Lineage;
 use super::types::{Css, Name};
@@ -91,6 +91,7 @@ impl Compiled {
             attrs: Vec::new(),
             open: Vec::new(),
             candidates: 0,
+            last_placed: Placed::NONE,
         };
         let mut done_until = 0;
         for root in roots {
@@ -156,6 +157,8 @@ struct Pass<'a, 's> {
     /// The elements whose texts are hits, from the outside in; those that are closed go when the next text comes.
     open: Vec<NodeId>,
     candidates: u64,
+    /// The last element whose place among its siblings was asked for.
+    last_placed: Placed,
 }
 
 impl Pass<'_, '_> {
@@ -180,29 +183,49 @@ impl Pass<'_, '_> {
             return ControlFlow::Continue(());
         }
         let ids = root.index()..arena.len().min(end as usize);
-        // One selector: what most elements lack is looked for right here.
-        if let [arm] = self.arms
-            && !takes_text
-            && !arm.is_deep
-            && let Some(compound) = arm.compounds.last()
-        {
-            if let Some(name) = compound.only_name(self.search) {
-                for id in ids.map(NodeId::at) {
-                    if arena.name(id) == name && arena.is_element(id) {
-                        self.visit_one(arm, compound, id, give)?;
-                    }
-                }
-                return ControlFlow::Continue(());
-            }
-            for id in ids.map(NodeId::at) {
-                if arena.is_element(id) {
-                    self.visit_one(arm, compound, id, give)?;
-                }
-            }
-            return ControlFlow::Continue(());
+        match self.arms {
+            [arm] if !takes_text && !arm.is_deep => self.run_one(arm, ids, give),
+            _ => self.run_all(ids, takes_text, give),
         }
-        for id in ids.map(NodeId::at) {
-            self.visit(id, takes_text, give)?;
+    }
+
+    /// One selector that takes no texts, in a tree in order.
+    fn run_one(&mut self, arm: &Arm, ids: Range<usize>, give: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let Some(compound) = arm.compounds.last() else { return ControlFlow::Continue(()) };
+        let probe = compound.probe(self.search, self.case);
+        let mut ids = ids;
+        while let Some(id) = self.search.find(probe, ids.clone()) {
+            self.visit_one(arm, compound, id, give)?;
+            ids.start = id.index() + 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Any selectors, in a tree in order: goes from one element that one of them may match to the next, and through all that is
+    /// below where that counts.
+    fn run_all(&mut self, ids: Range<usize>, takes_text: bool, give: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let (search, arms, case) = (self.search, self.arms, self.case);
+        let next = |probe: Probe<'_>, start: usize| search.find(probe, start..ids.end).map_or(ids.end, NodeId::index);
+        let probes = arms.iter().map(|arm| arm.compounds.last().map_or(Probe::Element, |compound| compound.probe(search, case)));
+        let mut probes: Vec<(Probe<'_>, usize)> = probes.map(|probe| (probe, next(probe, ids.start))).collect();
+        while let Some(at) = probes.iter().map(|(_, at)| *at).min().filter(|at| *at < ids.end) {
+            let id = NodeId::at(at);
+            self.visit_element(id, give)?;
+            let mut done = at + 1;
+            if takes_text && self.open.last() == Some(&id) {
+                done = done.max(end_of(search.document, id) as usize);
+            }
+            if let Some(end) = self.ends.iter().max() {
+                done = done.max(*end as usize);
+            }
+            let done = done.min(ids.end);
+            for below in at + 1..done {
+                self.visit(NodeId::at(below), takes_text, give)?;
+            }
+            self.open.clear();
+            for (probe, at) in probes.iter_mut().filter(|(_, at)| *at < done) {
+                *at = next(*probe, done);
+            }
         }
         ControlFlow::Continue(())
     }
@@ -216,10 +239,8 @@ impl Pass<'_, '_> {
         id: NodeId,
         give: &mut impl FnMut(Hit) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        if !compound.may_match(self.search, id, self.case) {
-            return ControlFlow::Continue(());
-        }
-        let is_match = arm.compounds.way == Way::Done || self.matches_fully(0, arm, id);
+        let may_match = compound.may_match(self.search, id, self.case);
+        let is_match = may_match && (arm.compounds.way == Way::Done || self.matches_fully(0, arm, id));
         if self.search.is_over() {
             return ControlFlow::Break(());
         }
@@ -322,6 +343,11 @@ impl Pass<'_, '_> {
         let search = self.search;
         self.candidates += 1;
         search.step(1);
+        if let Way::Nth(nth) = arm.compounds.way
+            && let Some(answer) = is_nth(nth, search, id, &mut self.last_placed)
+        {
+            return answer;
+        }
         if arm.compounds.has_combinators() {
             // Mostly it is not worth it: keeping track costs more than a few steps upwards.
             if self.lineage.is_none() && search.steps() > search.patience * (self.candidates + 128) {

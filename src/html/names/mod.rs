@@ -1,9 +1,10 @@
 //! Names of elements and attributes, as numbers: the same name of one page is the same number.
 //!
-//! Known names have a fixed id ([`known`]); others get the next one in the order they come. Hashing is seeded once a
-//! process: a page cannot be made whose names all fall on one place.
+//! Known names have a fixed id ([`known`]); others get the next one in the order they come. Their hashing is seeded once
+//! a process: a page cannot be made whose names all fall on one place.
 
 mod category;
+mod fixed;
 mod interner;
 mod table;
 
@@ -26,9 +27,21 @@ impl NameId {
         (self.0 as usize) < table::COUNT
     }
 
+    /// The id as a number below 2²⁴.
+    #[inline]
+    pub(crate) const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// The id that [`NameId::to_bits`] gave.
+    #[inline]
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
     /// The fixed id of a name, if it has one. Exact, case included.
     pub(crate) fn of_known(text: &str) -> Option<Self> {
-        interner::known(text.as_bytes())
+        fixed::find(text.as_bytes(), text.len())
     }
 
     /// The text of a name with a fixed id.

@@ -23,7 +23,6 @@ pub(super) enum Asked {
 
 /// A selector, as each engine that is asked has compiled it.
 pub(super) struct Css {
-    text: Box<str>,
     reach: Reach,
     ours: Option<Rc<css::Compiled>>,
     theirs: Option<Rc<by_scraper::Compiled>>,
@@ -53,7 +52,7 @@ impl Asked {
             // What scraper does not know cannot be compared.
             Other::Compares(_) => (Some(ours()?), cache::for_scraper(selector, Report::Quiet).ok()),
         };
-        Ok(Self::Css(Css { text: selector.into(), reach, ours, theirs }))
+        Ok(Self::Css(Css { reach, ours, theirs }))
     }
 
     pub(super) fn xpath(expression: &str, variables: Option<&Variables>, report: Report) -> Result<Self, SelectorError> {
@@ -150,12 +149,12 @@ impl Css {
         }
         let Some(ours) = &self.ours else { return Answer { found: Vec::new(), error: None } };
         let found = ours.select(document, roots, self.reach);
-        let answer = self.answer(found, |hits| hits);
+        let answer = answer(ours, found, |hits| hits);
         if let (Other::Compares(comparison), Some(theirs), None) = (&page.other, &self.theirs, &answer.error)
             && let Some(copied) = roots.iter().map(|root| comparison.copied(document, *root)).collect::<Option<Vec<_>>>()
         {
             let theirs = comparison.theirs.all(&comparison.copy, theirs, &copied, self.reach);
-            comparison.found(&self.text, (document, &answer.found), &theirs);
+            comparison.found(ours.text(), (document, &answer.found), &theirs);
         }
         answer
     }
@@ -164,7 +163,7 @@ impl Css {
         let document = page.document();
         match (&page.other, &self.ours, &self.theirs) {
             (Other::None, Some(ours), _) => {
-                Some(self.answer(ours.first(document, roots, self.reach), |hits| hits.into_iter().next()))
+                Some(answer(ours, ours.first(document, roots, self.reach), |hits| hits.into_iter().next()))
             }
             (Other::Answers(scraper), _, Some(theirs)) => {
                 Some(Answer { found: scraper.first(document, theirs, roots, self.reach), error: None })
@@ -173,12 +172,13 @@ impl Css {
             _ => None,
         }
     }
+}
 
-    fn answer<T>(&self, found: css::Found, of: impl FnOnce(Vec<Hit>) -> T) -> Answer<T> {
-        let error = found.exceeded.then(|| {
-            let reason = format!("it was stopped after {} steps, more than the bound for this page; narrow it", found.steps);
-            SelectorError::given_up(SelectorKind::Css, &self.text, reason)
-        });
-        Answer { found: of(found.hits), error }
-    }
+/// What was found, and the error if that is not all.
+fn answer<T>(asked: &css::Compiled, found: css::Found, of: impl FnOnce(Vec<Hit>) -> T) -> Answer<T> {
+    let error = found.exceeded.then(|| {
+        let reason = format!("it was stopped after {} steps, more than the bound for this page; narrow it", found.steps);
+        SelectorError::given_up(SelectorKind::Css, asked.text(), reason)
+    });
+    Answer { found: of(found.hits), error }
 }

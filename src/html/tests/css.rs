@@ -323,3 +323,41 @@ fn rules_with_exceptions_are_kept() {
         assert_eq!(ids(&quirks, selector), ["d"], "{selector}");
     }
 }
+
+#[test]
+fn places_among_many_siblings_are_those_among_few() {
+    let items: String = (1..=100).map(|n| format!("<li id={n}>{n} <b>x</b>{}", "<i></i>".repeat(n % 7))).collect();
+    let nested = format!("<ul>{}<li><ol>{items}</ol></ul>", "<li><ul><li>a<li>b<li>c</ul>".repeat(40));
+    let page = page(&format!("<ul>{items}</ul>{}{nested}", "<i></i>".repeat(50)));
+    let arena = page.arena();
+    let place =
+        |id: NodeId| page.node(id).unwrap().parent().unwrap().children().filter(|n| n.is_element()).position(|n| n.id == id);
+    for (selector, of, is_it) in [
+        ("li:nth-child(2n+1)", "li", (|n| n % 2 == 1) as fn(usize) -> bool),
+        ("b:nth-child(1)", "b", |n| n == 1),
+        ("i:nth-child(-n+40)", "i", |n| n <= 40),
+        ("*:nth-child(33)", "*", |n| n == 33),
+        ("li:nth-child(2n+1), i:nth-child(3n)", "li, i", |_| true),
+    ] {
+        let all = css(&page, of);
+        let found = css(&page, selector);
+        let expected: Vec<Hit> = all.into_iter().filter(|hit| is_it(place(hit.node()).unwrap() + 1)).collect();
+        if selector.contains(',') {
+            let both = |hit: &Hit| {
+                let place = place(hit.node()).unwrap() + 1;
+                if arena.name_text(arena.name(hit.node())) == "li" { place % 2 == 1 } else { place % 3 == 0 }
+            };
+            assert_eq!(found, expected.into_iter().filter(both).collect::<Vec<_>>());
+        } else {
+            assert_eq!(found, expected, "{selector}");
+        }
+    }
+}
+
+#[test]
+fn texts_of_nested_matches_come_in_document_order() {
+    let page = page("<div>a<div>b<p>c</p>d</div>e</div><p>f<div>g");
+    assert_eq!(show(&page, &css(&page, "div::text")), ["a", "b", "d", "e", "g"]);
+    assert_eq!(show(&page, &css(&page, "div::text, p")), ["a", "b", "p", "d", "e", "p", "g"]);
+    assert_eq!(show(&page, &css(&page, "div ::text, p::text")), ["a", "b", "c", "d", "e", "f", "g"]);
+}

@@ -150,6 +150,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
                 break;
             }
             if *first == b'<' {
+                self.sink.arena().note_read(self.at);
                 if !self.markup() {
                     self.text(1);
                 }

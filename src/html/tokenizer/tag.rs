@@ -166,7 +166,9 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     fn is_first(&mut self, name: NameId) -> bool {
         let place = name.0 as usize;
         if place >= self.stamps.len() {
-            self.stamps.resize((place + 1) * 2, 0);
+            let more = place + 1 - self.stamps.len();
+            self.stamps.reserve_exact(more + place / 4);
+            self.stamps.resize(self.stamps.capacity(), 0);
         }
         let Some(stamp) = self.stamps.get_mut(place) else { return false };
         std::mem::replace(stamp, self.tag) != self.tag

@@ -64,8 +64,7 @@ impl Builder {
 
     /// The topmost special element above the formatting element's place in the stack.
     fn furthest_block(&mut self, at: usize) -> Option<(usize, Open)> {
-        let found =
-            self.stack.iter().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL)).map(|(at, open)| (at, *open));
+        let found = self.stack.iter().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL));
         self.step((found.map_or(self.stack.len(), |(found, _)| found) - at) as u64);
         found
     }

@@ -1,6 +1,7 @@
 //! The list of active formatting elements (WHATWG HTML 13.2.4.3): what is opened again when a paragraph ends before its `b`.
 
 use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU32;
 use std::sync::OnceLock;
 
 use super::Builder;
@@ -8,21 +9,20 @@ use crate::html::arena::{Attr, AttrList, Namespace, NodeId};
 use crate::html::names::{NameId, known};
 use crate::html::tokenizer::Tag;
 
-/// An entry: an element with the tag it was made for, or a marker.
+/// An entry: an element made for a tag, or a marker. 16 bytes; the attributes of the tag are those of the element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     /// None for a marker.
     pub(super) node: NodeId,
     pub(super) name: NameId,
-    pub(super) attrs: AttrList,
     /// Where in the stack it was pushed; it may have moved or gone since.
-    place: usize,
+    place: u32,
     /// Of its set of attributes, once that was needed.
-    digest: Option<u64>,
+    digest: Option<NonZeroU32>,
 }
 
 impl Entry {
-    const MARKER: Self = Self { node: NodeId::NONE, name: known::HTML, attrs: AttrList::EMPTY, place: 0, digest: None };
+    const MARKER: Self = Self { node: NodeId::NONE, name: known::HTML, place: 0, digest: None };
 
     pub(super) const fn is_marker(&self) -> bool {
         self.node.is_none()
@@ -54,6 +54,20 @@ impl Formatting {
         }
     }
 
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        if self.entries.len() == self.entries.capacity() {
+            self.entries.reserve_exact(self.entries.len() / 8 + 16);
+        }
+        self.entries.push(entry);
+    }
+
+    /// Bytes of memory it takes.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+    }
+
     /// Puts an element made for the same tag in the place of one.
     pub(super) fn replace(&mut self, index: usize, node: NodeId) {
         if let Some(entry) = self.entries.get_mut(index) {
@@ -75,7 +89,7 @@ impl Formatting {
 impl Builder {
     /// "Insert a marker at the end of the list".
     pub(in crate::html) fn push_marker(&mut self) {
-        self.formatting.entries.push(Entry::MARKER);
+        self.formatting.push(Entry::MARKER);
     }
 
     /// "Clear the list up to the last marker".
@@ -115,14 +129,14 @@ impl Builder {
     /// Inserts an HTML element for a tag and "pushes it onto the list of active formatting elements".
     pub(in crate::html) fn insert_formatting_element(&mut self, tag: Tag) {
         let digest = self.spare_three_alike(tag);
-        let place = self.stack.len();
+        let place = place_of(self.stack.len());
         let node = self.insert_html_element(tag);
-        self.formatting.entries.push(Entry { node, name: tag.name, attrs: tag.attrs, place, digest });
+        self.formatting.push(Entry { node, name: tag.name, place, digest });
     }
 
     /// The Noah's Ark clause: of elements alike behind the last marker the list keeps three, the new one included.
     #[inline]
-    fn spare_three_alike(&mut self, tag: Tag) -> Option<u64> {
+    fn spare_three_alike(&mut self, tag: Tag) -> Option<NonZeroU32> {
         let mut steps = 0;
         let mut same_name = 0;
         for entry in self.formatting.entries.iter().rev() {
@@ -137,7 +151,7 @@ impl Builder {
     }
 
     #[inline(never)]
-    fn remove_fourth(&mut self, tag: Tag) -> u64 {
+    fn remove_fourth(&mut self, tag: Tag) -> NonZeroU32 {
         let digest = self.digest(tag.attrs);
         let mut alike = 0;
         let mut earliest = None;
@@ -149,11 +163,12 @@ impl Builder {
             if entry.name != tag.name {
                 continue;
             }
-            let own = entry.digest.unwrap_or_else(|| self.digest(entry.attrs));
+            let attrs = self.arena.attr_list(entry.node);
+            let own = entry.digest.unwrap_or_else(|| self.digest(attrs));
             if let Some(kept) = self.formatting.entries.get_mut(index) {
                 kept.digest = Some(own);
             }
-            if own == digest && self.has_same_attrs(entry.attrs, tag.attrs) {
+            if own == digest && self.has_same_attrs(attrs, tag.attrs) {
                 alike += 1;
                 earliest = Some(index);
             }
@@ -167,7 +182,7 @@ impl Builder {
     }
 
     /// A number that is the same for the same set of attributes, and that a page cannot foresee.
-    fn digest(&mut self, attrs: AttrList) -> u64 {
+    fn digest(&mut self, attrs: AttrList) -> NonZeroU32 {
         static HASHER: OnceLock<RandomState> = OnceLock::new();
         let hasher = HASHER.get_or_init(RandomState::new);
         let mut steps = 1;
@@ -178,7 +193,9 @@ impl Builder {
             digest = digest.wrapping_add(hasher.hash_one((attr.name().0, value)));
         }
         self.step(steps);
-        digest
+        #[allow(clippy::cast_possible_truncation, reason = "a part of it will do: what is alike by it is compared")]
+        let part = (digest ^ digest >> 32) as u32;
+        NonZeroU32::MIN | part
     }
 
     fn has_same_attrs(&mut self, one: AttrList, other: AttrList) -> bool {
@@ -213,7 +230,7 @@ impl Builder {
     /// Whether an entry is on the stack of open elements.
     #[inline]
     fn is_open(&mut self, entry: Entry) -> bool {
-        if self.stack.get(entry.place).is_some_and(|open| open.node == entry.node) {
+        if self.stack.get(entry.place as usize).is_some_and(|open| open.node == entry.node) {
             return true;
         }
         self.stack.count(entry.name) > 0 && self.position(entry.node).is_some()
@@ -236,8 +253,8 @@ impl Builder {
                 return;
             }
             let Some(entry) = self.formatting.get(index) else { return };
-            let place = self.stack.len();
-            let node = self.insert_html_element(Tag { name: entry.name, attrs: entry.attrs, self_closing: false });
+            let (place, attrs) = (place_of(self.stack.len()), self.arena.attr_list(entry.node));
+            let node = self.insert_html_element(Tag { name: entry.name, attrs, self_closing: false });
             if let Some(kept) = self.formatting.entries.get_mut(index) {
                 (kept.node, kept.place) = (node, place);
             }
@@ -247,8 +264,14 @@ impl Builder {
     /// "Create an element for the token" of an entry: the element is nowhere yet.
     pub(super) fn repeat(&mut self, entry: Entry) -> NodeId {
         self.repeats += 1;
-        self.arena.new_element(entry.name, Namespace::Html, entry.attrs)
+        self.arena.new_element(entry.name, Namespace::Html, self.arena.attr_list(entry.node))
     }
+}
+
+/// Where the next element goes in a stack of this length.
+#[allow(clippy::cast_possible_truncation, reason = "no more open elements than nodes")]
+const fn place_of(len: usize) -> u32 {
+    len as u32
 }
 
 #[cfg(test)]

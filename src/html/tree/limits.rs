@@ -60,6 +60,12 @@ impl Builder {
         self.is_over_budget()
     }
 
+    /// Bytes of memory of the stack and the list of active formatting elements.
+    #[cfg(test)]
+    pub(in crate::html) fn heap_bytes(&self) -> usize {
+        self.stack.heap_bytes() + self.formatting.heap_bytes()
+    }
+
     /// Says which bounds were met.
     pub(super) fn mark_exceeded(&mut self) {
         self.exceeded.steps |= self.steps > self.budget.steps;

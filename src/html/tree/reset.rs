@@ -14,7 +14,7 @@ impl Builder {
             let is_last = index == 0;
             let open = match &self.fragment {
                 Some(context) if is_last => Open::new(NodeId::NONE, context.name, context.namespace),
-                _ => *open,
+                _ => open,
             };
             if let Some(found) = self.mode_for(open, is_last) {
                 mode = found;

@@ -46,7 +46,7 @@ impl Builder {
         let mut found = false;
         for open in self.stack.iter().rev() {
             steps += 1;
-            found = is_it(*open);
+            found = is_it(open);
             if found || open.is(ends) {
                 break;
             }

@@ -1,7 +1,7 @@
 //! The stack of open elements (WHATWG HTML 13.2.4.2).
 //!
 //! Beside the elements it keeps how many HTML elements of each usual name are open: most questions about scopes are
-//! answered by one load. It knows nothing of the tree.
+//! answered by one load. It knows nothing of the tree. An entry takes eight bytes, as a page can be made of start tags alone.
 
 use super::Builder;
 use crate::html::arena::{Namespace, NodeId};
@@ -69,9 +69,48 @@ fn foreign_category(name: NameId, namespace: Namespace) -> Category {
     if is_listed { INTEGRATION } else { 0 }
 }
 
+/// An open element as the stack keeps it; the lists it is in are looked up again.
+#[derive(Clone, Copy)]
+struct Entry {
+    node: NodeId,
+    /// Its namespace (low 4 bits) and what differs from its lists (next 4) below its name.
+    bits: u32,
+}
+
+/// It is in no list, or in those of its name but for "special": as html5ever has it, for comparison.
+const IN_NO_LIST: u32 = 1 << 4;
+const SPECIAL_FLIPPED: u32 = 1 << 5;
+
+impl Entry {
+    #[inline]
+    fn of(open: Open) -> Self {
+        let usual = Open::new(open.node, open.name, open.namespace).category;
+        let differs = match open.category {
+            category if category == usual => 0,
+            0 => IN_NO_LIST,
+            _ => SPECIAL_FLIPPED,
+        };
+        Self { node: open.node, bits: open.name.to_bits() << 8 | differs | open.namespace as u32 }
+    }
+
+    #[inline]
+    fn open(self) -> Open {
+        let namespace = match self.bits & 0xf {
+            0 => Namespace::Html,
+            1 => Namespace::Svg,
+            _ => Namespace::MathMl,
+        };
+        let mut open = Open::new(self.node, NameId::from_bits(self.bits >> 8), namespace);
+        if self.bits & (IN_NO_LIST | SPECIAL_FLIPPED) != 0 {
+            open.category = if self.bits & IN_NO_LIST != 0 { 0 } else { open.category ^ names::SPECIAL };
+        }
+        open
+    }
+}
+
 /// The stack of open elements, the root first.
 pub(in crate::html) struct Stack {
-    entries: Vec<Open>,
+    entries: Vec<Entry>,
     counts: [u32; COUNTED],
 }
 
@@ -88,24 +127,24 @@ impl Stack {
     /// The current node; the page itself if nothing is open.
     #[inline]
     pub(in crate::html) fn current(&self) -> Open {
-        self.entries.last().copied().unwrap_or(Open::NOTHING)
+        self.entries.last().map_or(Open::NOTHING, |entry| entry.open())
     }
 
     /// The first one: `html`.
     #[inline]
     pub(in crate::html) fn root(&self) -> Open {
-        self.entries.first().copied().unwrap_or(Open::NOTHING)
+        self.entries.first().map_or(Open::NOTHING, |entry| entry.open())
     }
 
     #[inline]
     pub(in crate::html) fn get(&self, index: usize) -> Option<Open> {
-        self.entries.get(index).copied()
+        self.entries.get(index).map(|entry| entry.open())
     }
 
     /// All, the root first.
     #[inline]
-    pub(in crate::html) fn iter(&self) -> std::slice::Iter<'_, Open> {
-        self.entries.iter()
+    pub(in crate::html) fn iter(&self) -> impl DoubleEndedIterator<Item = Open> + ExactSizeIterator {
+        self.entries.iter().map(|entry| entry.open())
     }
 
     /// How many HTML elements of a name of the rules are open.
@@ -123,13 +162,17 @@ impl Stack {
     #[inline]
     pub(super) fn push(&mut self, open: Open) {
         self.count_one(open, 1);
-        self.entries.push(open);
+        if self.entries.len() == self.entries.capacity() {
+            self.grow();
+        }
+        self.entries.push(Entry::of(open));
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Open {
         match self.entries.pop() {
-            Some(open) => {
+            Some(entry) => {
+                let open = entry.open();
                 self.count_one(open, -1);
                 open
             }
@@ -145,7 +188,7 @@ impl Stack {
     }
 
     pub(super) fn insert(&mut self, index: usize, open: Open) {
-        self.entries.insert(index.min(self.entries.len()), open);
+        self.entries.insert(index.min(self.entries.len()), Entry::of(open));
         self.count_one(open, 1);
     }
 
@@ -154,6 +197,18 @@ impl Stack {
         if let Some(open) = self.entries.get_mut(index) {
             open.node = node;
         }
+    }
+
+    /// Makes room for an eighth more: what has no use in the end should be little.
+    #[cold]
+    fn grow(&mut self) {
+        self.entries.reserve_exact(self.entries.len() / 8 + 64);
+    }
+
+    /// Bytes of memory it takes.
+    #[cfg(test)]
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
     }
 
     #[inline]
