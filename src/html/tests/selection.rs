@@ -134,19 +134,10 @@ fn a_bad_selector_gives_nothing_and_is_kept_for_the_caller() {
 }
 
 #[test]
-fn an_error_says_where_and_why() {
-    for (selector, position, reason) in [
-        ("", 0, "missing"),
-        ("a, , b", 3, "missing"),
-        ("div > p:foo", 7, "\":foo\""),
-        ("li, a b:frob(x)", 7, "\":frob(x)\""),
-        ("a::before", 1, "::text and ::attr(name)"),
-        ("a::text b", 1, "::text and ::attr(name)"),
-        ("p a::attr()", 10, "name of one attribute"),
-        ("p::attr(a b)", 8, "name of one attribute"),
-        ("é > ", 3, "dangling combinator"),
-        ("a:not(", 1, "\":not(\""),
-    ] {
+fn an_error_of_a_selection_is_that_of_its_selector() {
+    for (selector, position, reason) in
+        [("li, a b:frob(x)", 7, "\":frob(x)\""), ("a::text b", 1, "::text and ::attr(name)"), ("é > ", 3, "dangling combinator")]
+    {
         let error = Page::parse("").try_css(selector).map(|_| ()).unwrap_err();
         assert_eq!(error.position(), position, "{error}");
         assert!(error.reason().contains(reason), "{error}");
