@@ -10,9 +10,9 @@ use super::config::Ends;
 use super::log::{End, Entry, LogError};
 use super::message::Group;
 use super::outbox::Origin;
-use super::outcome;
 use super::stamp::stamp_into;
 use super::state::CollectorState;
+use crate::scheduler::job::outcome;
 
 /// Log records that share one atomic group.
 const LOGS_PER_GROUP: usize = 64;

@@ -18,7 +18,6 @@ pub mod message;
 mod numbers;
 mod open;
 mod outbox;
-mod outcome;
 mod stamp;
 mod state;
 #[cfg(test)]

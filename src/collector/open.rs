@@ -9,13 +9,12 @@ use super::log::{LogError, LogOptions, RecordLog, Recovered};
 use super::logring::LogRing;
 use super::message::End;
 use super::numbers::{IndexStore, Numbers};
-use super::outcome;
 use super::state::{CollectorState, Parts};
 use crate::apcloudy::JobId;
 use crate::api::stats::Stats;
 use crate::courier::{CourierOptions, CourierState, Webhook};
 use crate::export::Feed;
-use crate::scheduler::job::RequestId;
+use crate::scheduler::job::{RequestId, outcome};
 use crate::settings::Settings;
 
 /// Random numbers of a run, drawn by whoever starts it.

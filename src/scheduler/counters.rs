@@ -19,6 +19,7 @@ impl Counters {
         let (enqueued, dequeued) = match medium {
             Medium::Memory => ("scheduler/enqueued/memory", "scheduler/dequeued/memory"),
             Medium::Disk => ("scheduler/enqueued/disk", "scheduler/dequeued/disk"),
+            Medium::Redis => ("scheduler/enqueued/redis", "scheduler/dequeued/redis"),
         };
         Self { stats, enqueued, dequeued, deepest: None, seen_duplicate: false, seen_too_deep: false, seen_too_long: false }
     }

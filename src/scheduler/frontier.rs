@@ -178,7 +178,7 @@ impl Frontier {
     /// How many start requests were accepted: where `start()` goes on.
     #[must_use]
     pub fn start_cursor(&self) -> u64 {
-        self.store.start_cursor()
+        self.store.cursors().start
     }
 
     /// The books as they stand.

@@ -1,5 +1,7 @@
 //! A job: one request's life in the frontier, from offer to settle.
 
+pub(crate) mod outcome;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::line::Line;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
-use super::store::{Medium, Offered, Pulled, Store, StoreError};
+use super::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
 
 /// Bytes of an id or seen key in a hash table, with its control byte.
 const KEY_BYTES: usize = 17;
@@ -38,7 +38,9 @@ pub struct MemoryStore {
     /// What each parent that is not settled has queued; for offers that are made twice.
     children: HashMap<u128, Keys, KeyHash>,
     books: Books,
-    start: u64,
+    cursors: Cursors,
+    gates: HashMap<SlotKey, Duration>,
+    states: HashMap<&'static str, Vec<u8>>,
     next_age: u64,
     /// Bytes of jobs, queued and out.
     job_bytes: usize,
@@ -70,7 +72,9 @@ impl MemoryStore {
             out: HashMap::default(),
             children: HashMap::default(),
             books: Books::default(),
-            start: 0,
+            cursors: Cursors::default(),
+            gates: HashMap::new(),
+            states: HashMap::new(),
             next_age: 0,
             job_bytes: 0,
             child_count: 0,
@@ -225,12 +229,36 @@ impl Store for MemoryStore {
         Medium::Memory
     }
 
-    fn start_cursor(&self) -> u64 {
-        self.start
+    fn cursors(&self) -> Cursors {
+        self.cursors
     }
 
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
-        self.start = self.start.max(to);
+    fn advance(&mut self, to: Cursors) -> Result<(), StoreError> {
+        self.cursors.advance(to);
+        Ok(())
+    }
+
+    fn gate(&mut self, slot: &SlotKey, until: Duration) -> Result<(), StoreError> {
+        let gate = self.gates.entry(slot.clone()).or_default();
+        *gate = until.max(*gate);
+        Ok(())
+    }
+
+    fn gates(&mut self, now: Duration) -> Vec<(SlotKey, Duration)> {
+        self.gates.retain(|_, until| *until > now);
+        self.gates.iter().map(|(slot, until)| (slot.clone(), *until)).collect()
+    }
+
+    fn save(&mut self, name: &'static str, state: Vec<u8>) -> Result<(), StoreError> {
+        self.states.insert(name, state);
+        Ok(())
+    }
+
+    fn saved(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.states.get(name).cloned())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
         Ok(())
     }
 

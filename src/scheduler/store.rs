@@ -64,14 +64,43 @@ pub trait Store: Send {
     /// Where the queue is kept, for the counters' names.
     fn medium(&self) -> Medium;
 
-    /// How many start requests were accepted, in order: where `start()` goes on after a restart.
-    fn start_cursor(&self) -> u64;
+    /// How many requests of no page were accepted, in order: where `start()` goes on after a restart, and from where
+    /// `idle` numbers what it makes.
+    fn cursors(&self) -> Cursors;
 
-    /// Moves the start cursor forward.
+    /// Moves the cursors forward; neither ever goes back.
     ///
     /// # Errors
     /// When the store cannot write.
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError>;
+    fn advance(&mut self, to: Cursors) -> Result<(), StoreError>;
+
+    /// Remembers that nothing of the slot may be sent before `until`; the later one of two holds.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn gate(&mut self, slot: &SlotKey, until: Duration) -> Result<(), StoreError>;
+
+    /// What [`Store::gate`] was told, except what was over at `now`, which is forgotten.
+    fn gates(&mut self, now: Duration) -> Vec<(SlotKey, Duration)>;
+
+    /// Keeps a small state of another part of the job (cookies, counters) under a name; it replaces what was there.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn save(&mut self, name: &'static str, state: Vec<u8>) -> Result<(), StoreError>;
+
+    /// What was saved under a name.
+    ///
+    /// # Errors
+    /// When the store cannot read.
+    fn saved(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Makes everything since the last commit survive the end of this process, all of it or nothing. What is not
+    /// committed is answered by the other methods as if it were, but nobody else may hear of it before.
+    ///
+    /// # Errors
+    /// When the store cannot write; nothing is lost, and another commit tries again.
+    fn commit(&mut self) -> Result<(), StoreError>;
 
     /// Jobs pulled and neither settled nor put back: after a crash they go back to their place in the queue.
     /// What is known to have ended must be settled before.
@@ -81,6 +110,23 @@ pub trait Store: Send {
     fn recover(&mut self) -> Result<u64, StoreError>;
 }
 
+/// How many requests were taken in of those that no page's callback made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cursors {
+    /// Requests of `start()`.
+    pub start: u64,
+    /// Requests of `idle`.
+    pub idle: u64,
+}
+
+impl Cursors {
+    /// Moves each forward to `to`.
+    pub(crate) fn advance(&mut self, to: Self) {
+        self.start = self.start.max(to.start);
+        self.idle = self.idle.max(to.idle);
+    }
+}
+
 /// Where a store keeps its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Medium {
@@ -88,6 +134,8 @@ pub enum Medium {
     Memory,
     /// On disk.
     Disk,
+    /// At a Redis server.
+    Redis,
 }
 
 /// What an offer came to.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
-use super::store::{Offered, Pulled, Store, StoreError};
+use super::store::{Cursors, Offered, Pulled, Store, StoreError};
 use super::testing::{child, job, unfiltered, with_priority};
 use crate::api::failure::FailureKind;
 
@@ -27,7 +27,9 @@ pub(crate) fn run<S: Store>(make: impl Fn(usize) -> S) {
     a_crash_at_any_step_loses_nothing(&make);
     a_recovered_job_is_at_its_old_place(&mut make(ROOM));
     an_admitted_job_is_out_and_comes_back_only_after_a_crash(&mut make(ROOM));
-    the_start_cursor_only_moves_forward(&mut make(ROOM));
+    the_cursors_only_move_forward(&mut make(ROOM));
+    gates_hold_until_their_time_and_the_later_one_counts(&mut make(ROOM));
+    a_state_is_kept_by_its_name(&mut make(ROOM));
     jobs_keep_all_their_fields(&mut make(ROOM));
     what_keeps_a_lease_and_is_not_queued_is_named(&mut make(ROOM));
 }
@@ -229,11 +231,30 @@ fn an_admitted_job_is_out_and_comes_back_only_after_a_crash(store: &mut impl Sto
     assert!(store.books().balances());
 }
 
-fn the_start_cursor_only_moves_forward(store: &mut impl Store) {
-    assert_eq!(store.start_cursor(), 0);
-    store.advance_start(7).unwrap();
-    store.advance_start(5).unwrap();
-    assert_eq!(store.start_cursor(), 7);
+fn the_cursors_only_move_forward(store: &mut impl Store) {
+    assert_eq!(store.cursors(), Cursors::default());
+    store.advance(Cursors { start: 7, idle: 1 }).unwrap();
+    store.advance(Cursors { start: 5, idle: 3 }).unwrap();
+    assert_eq!(store.cursors(), Cursors { start: 7, idle: 3 });
+}
+
+fn gates_hold_until_their_time_and_the_later_one_counts(store: &mut impl Store) {
+    let (a, b) = (SlotKey("a".into()), SlotKey("b".into()));
+    store.gate(&a, NOW + SECOND).unwrap();
+    store.gate(&a, NOW).unwrap();
+    store.gate(&b, NOW).unwrap();
+    assert_eq!(store.gates(NOW), [(a, NOW + SECOND)]);
+    assert!(store.gates(NOW + SECOND).is_empty());
+}
+
+fn a_state_is_kept_by_its_name(store: &mut impl Store) {
+    assert_eq!(store.saved("cookies").unwrap(), None);
+    store.save("cookies", b"one".to_vec()).unwrap();
+    store.save("counters", b"two".to_vec()).unwrap();
+    store.save("cookies", b"three".to_vec()).unwrap();
+    store.commit().unwrap();
+    assert_eq!(store.saved("cookies").unwrap().as_deref(), Some(&b"three"[..]));
+    assert_eq!(store.saved("counters").unwrap().as_deref(), Some(&b"two"[..]));
 }
 
 fn jobs_keep_all_their_fields(store: &mut impl Store) {

@@ -1,39 +1,18 @@
 //! Jobs, configurations and a store that fails, for the scheduler's own tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod jobs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+pub(crate) use self::jobs::{child, job, unfiltered, with_priority};
 use super::config::SchedulerConfig;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
 use super::message::Pacing;
-use super::store::{Medium, Offered, Pulled, Store, StoreError};
-use crate::api::request::Request;
-
-/// A start request: its id from `index`, its seen key from its URL.
-pub(crate) fn job(index: u64, url: &str) -> Job {
-    let request = Request::get(url, &"Page").unwrap();
-    Job::page(RequestId::child(None, index), xxhash_rust::xxh3::xxh3_128(url.as_bytes()), request)
-}
-
-/// The `index`-th child of `parent`.
-pub(crate) fn child(parent: RequestId, index: u64, url: &str) -> Job {
-    Job { id: RequestId::child(Some(parent), index), parent: Some(parent), depth: 1, ..job(0, url) }
-}
-
-/// `job` with a priority.
-pub(crate) fn with_priority(mut job: Job, priority: i32) -> Job {
-    job.request.priority(priority);
-    job
-}
-
-/// `job` past the duplicate filter.
-pub(crate) fn unfiltered(mut job: Job) -> Job {
-    job.request.dont_filter();
-    job
-}
+use super::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
 
 /// No limit, no delay, no robots.
 pub(crate) fn config() -> SchedulerConfig {
@@ -105,11 +84,26 @@ impl Store for Fragile {
     fn medium(&self) -> Medium {
         self.inner.medium()
     }
-    fn start_cursor(&self) -> u64 {
-        self.inner.start_cursor()
+    fn cursors(&self) -> Cursors {
+        self.inner.cursors()
     }
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
-        self.inner.advance_start(to)
+    fn advance(&mut self, to: Cursors) -> Result<(), StoreError> {
+        self.inner.advance(to)
+    }
+    fn gate(&mut self, slot: &SlotKey, until: Duration) -> Result<(), StoreError> {
+        self.inner.gate(slot, until)
+    }
+    fn gates(&mut self, now: Duration) -> Vec<(SlotKey, Duration)> {
+        self.inner.gates(now)
+    }
+    fn save(&mut self, name: &'static str, state: Vec<u8>) -> Result<(), StoreError> {
+        self.inner.save(name, state)
+    }
+    fn saved(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.saved(name)
+    }
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.inner.commit()
     }
     fn recover(&mut self) -> Result<u64, StoreError> {
         self.inner.recover()

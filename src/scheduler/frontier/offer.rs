@@ -7,7 +7,7 @@ use crate::engine::message::Fact;
 use crate::scheduler::job::Job;
 use crate::scheduler::message::Accepted;
 use crate::scheduler::scope::Outside;
-use crate::scheduler::store::{Offered, StoreError};
+use crate::scheduler::store::{Cursors, Offered, StoreError};
 
 /// A job out of scope, with its place in the offer.
 struct Rejected {
@@ -42,7 +42,8 @@ impl Frontier {
             Ok(offered) => {
                 if seeds {
                     let count = u64::try_from(offered_jobs).unwrap_or(u64::MAX);
-                    if let Err(error) = self.store.advance_start(self.store.start_cursor().saturating_add(count)) {
+                    let start = self.store.cursors().start.saturating_add(count);
+                    if let Err(error) = self.store.advance(Cursors { start, idle: 0 }) {
                         super::report("move the start cursor", &error);
                     }
                 }

@@ -17,7 +17,7 @@ use crate::collector::Ends;
 use crate::courier::MemorySink;
 use crate::scheduler::MemoryStore;
 use crate::scheduler::job::{Books, Job, Outcome as End, RequestId, SlotKey};
-use crate::scheduler::store::{Medium, Offered, Pulled, Store, StoreError};
+use crate::scheduler::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
 use crate::testkit::transport::Answer;
 
 /// When the process ends: before or after the n-th step of the store.
@@ -122,13 +122,32 @@ impl Store for OnDisk {
         Medium::Disk
     }
 
-    fn start_cursor(&self) -> u64 {
-        self.0.store.lock().unwrap().start_cursor()
+    fn cursors(&self) -> Cursors {
+        self.0.store.lock().unwrap().cursors()
     }
 
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
-        // One transaction with the offer before it: only one that was taken is followed by this.
-        self.0.store.lock().unwrap().advance_start(to)
+    fn advance(&mut self, to: Cursors) -> Result<(), StoreError> {
+        self.0.store.lock().unwrap().advance(to)
+    }
+
+    fn gate(&mut self, slot: &SlotKey, until: Duration) -> Result<(), StoreError> {
+        self.0.store.lock().unwrap().gate(slot, until)
+    }
+
+    fn gates(&mut self, now: Duration) -> Vec<(SlotKey, Duration)> {
+        self.0.store.lock().unwrap().gates(now)
+    }
+
+    fn save(&mut self, name: &'static str, state: Vec<u8>) -> Result<(), StoreError> {
+        self.0.store.lock().unwrap().save(name, state)
+    }
+
+    fn saved(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.0.store.lock().unwrap().saved(name)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.0.store.lock().unwrap().commit()
     }
 
     fn recover(&mut self) -> Result<u64, StoreError> {

@@ -16,7 +16,7 @@ use crate::downloader::transport::{Meter, Outgoing, Reply, Transport};
 use crate::plane::embedded::Embedded;
 use crate::plane::{Ask, ControlPlane, Grant, LeaseId, PlaneError, PlaneLedger, Refusal, RefusalKind, Report, Taken};
 use crate::scheduler::job::{Books, Job, Outcome as End, RequestId, SlotKey};
-use crate::scheduler::store::{Medium, Offered, Pulled, Store, StoreError};
+use crate::scheduler::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
 use crate::testkit::transport::ScriptedTransport;
 
 /// What the plane does with an ask.
@@ -257,12 +257,32 @@ impl<S: Store> Store for Weighed<S> {
         self.inner.medium()
     }
 
-    fn start_cursor(&self) -> u64 {
-        self.inner.start_cursor()
+    fn cursors(&self) -> Cursors {
+        self.inner.cursors()
     }
 
-    fn advance_start(&mut self, to: u64) -> Result<(), StoreError> {
-        self.inner.advance_start(to)
+    fn advance(&mut self, to: Cursors) -> Result<(), StoreError> {
+        self.inner.advance(to)
+    }
+
+    fn gate(&mut self, slot: &SlotKey, until: Duration) -> Result<(), StoreError> {
+        self.inner.gate(slot, until)
+    }
+
+    fn gates(&mut self, now: Duration) -> Vec<(SlotKey, Duration)> {
+        self.inner.gates(now)
+    }
+
+    fn save(&mut self, name: &'static str, state: Vec<u8>) -> Result<(), StoreError> {
+        self.inner.save(name, state)
+    }
+
+    fn saved(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.saved(name)
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.inner.commit()
     }
 
     fn recover(&mut self) -> Result<u64, StoreError> {

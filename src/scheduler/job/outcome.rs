@@ -1,9 +1,9 @@
-//! How a request ended, as one byte of the record log.
+//! How a request ended, as one byte of the record log and of the frontier on disk.
 //!
-//! The numbers are part of the log's format: they are added to and never changed.
+//! The numbers are part of both formats: they are added to and never changed.
 
+use super::Outcome;
 use crate::api::failure::FailureKind as Kind;
-use crate::scheduler::job::Outcome;
 
 const HANDLED: u8 = 0;
 const SET_ASIDE: u8 = 1;
