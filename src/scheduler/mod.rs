@@ -14,6 +14,7 @@ mod frontier;
 pub mod job;
 mod memory;
 pub mod message;
+pub(crate) mod record;
 mod robots_gate;
 mod scope;
 mod slots;
