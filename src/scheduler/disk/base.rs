@@ -51,16 +51,13 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn put(&mut self, space: Space, key: impl Into<Slice>, value: impl Into<Slice>) {
-        self.rows.push((space, key.into(), Some(value.into())));
+    /// Writes a row, or removes it when there is no value.
+    pub(super) fn set<'a>(&mut self, space: Space, key: impl AsRef<[u8]>, value: impl Into<Option<&'a [u8]>>) {
+        self.rows.push((space, Slice::new(key.as_ref()), value.into().map(Slice::new)));
     }
 
-    pub(super) fn remove(&mut self, space: Space, key: impl Into<Slice>) {
-        self.rows.push((space, key.into(), None));
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::scheduler::store::StoreError;
 
 /// Why a frontier on disk cannot be opened or written.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskError {
     /// The directory holds something that no frontier wrote.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::scheduler::job::{Books, RequestId};
+use crate::scheduler::job::{Books, Outcome, RequestId, outcome};
 use crate::scheduler::store::Cursors;
 
 /// The format these rows are of.
@@ -198,6 +198,31 @@ pub(super) fn kept_and_age(key: &[u8]) -> Option<(Kept, u64)> {
         _ => return None,
     };
     Some((kept, number(age)?))
+}
+
+impl Kept {
+    /// How a job is kept that ended so, if it is.
+    pub(super) const fn of(outcome: Outcome) -> Option<Self> {
+        match outcome {
+            Outcome::Failed(_) => Some(Self::Failed),
+            Outcome::SetAside => Some(Self::SetAside),
+            Outcome::Handled | Outcome::Dropped(_) => None,
+        }
+    }
+}
+
+/// How a job ended, and its record.
+pub(super) fn seal_ended(key: &[u8], ended: Outcome, record: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(record.len() + 1 + CHECKSUM);
+    value.push(outcome::code(ended));
+    value.extend_from_slice(record);
+    seal(Space::Ended, key, value)
+}
+
+/// What [`seal_ended`] wrote.
+pub(super) fn open_ended<'a>(key: &[u8], value: &'a [u8]) -> Option<(Outcome, &'a [u8])> {
+    let (code, record) = open(Space::Ended, key, value)?.split_first()?;
+    Some((outcome::outcome(*code), record))
 }
 
 /// Key of a slot's not-before time.
