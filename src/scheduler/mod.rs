@@ -11,6 +11,7 @@ mod clock;
 mod config;
 mod counters;
 mod frontier;
+pub(crate) mod index;
 pub mod job;
 mod memory;
 pub mod message;
