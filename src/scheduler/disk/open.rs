@@ -194,7 +194,9 @@ impl<'a> Load<'a> {
             let Some(slot) = key.strip_prefix(rows::GATE) else { break };
             let slot = std::str::from_utf8(slot).ok().map(|slot| SlotKey(slot.into()));
             match (slot, rows::open_gate(&key, &value)) {
-                (Some(slot), Some(until)) => drop(self.index.gate(&slot, until)),
+                (Some(slot), Some(until)) => {
+                    self.index.gate(&slot, until);
+                }
                 _ => self.drop_row(Space::Meta, &key),
             }
         }
