@@ -220,3 +220,71 @@ fn a_journal_damaged_in_the_middle_is_told() {
     assert!(told.to_string().contains("commits that were safe are gone (a journal is damaged)"), "{told}");
     assert!(store.books().balances() && store.books().pending < 5);
 }
+
+/// The largest table of a space, which is the `number`-th of the database.
+fn table(dir: &Path, number: u8) -> PathBuf {
+    let tables = fs::read_dir(dir.join(format!("db/keyspaces/{number}/tables"))).unwrap();
+    tables.map(|entry| entry.unwrap().path()).max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
+}
+
+fn tear_file(path: &Path, at: impl FnOnce(usize) -> usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = at(bytes.len());
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn unreadable_blocks_take_only_their_own_rows_with_them() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    for n in 0..500 {
+        suite::offer(&mut store, (0..10).map(|m| job(n * 10 + m, &format!("http://a/page-{n}-{m}"))));
+        store.commit().unwrap();
+    }
+    store.save("cookies", b"jar".to_vec()).unwrap();
+    store.close().unwrap();
+    // Two blocks of jobs, the first of them all, and one of seen keys.
+    tear_file(&table(dir.path(), 1), |_| 100);
+    tear_file(&table(dir.path(), 1), |len| len / 2);
+    tear_file(&table(dir.path(), 2), |len| len / 2);
+    let text = survey(dir.path()).unwrap_err().to_string();
+    assert!(text.contains("some of it cannot be read") && text.contains("the next run copies what can"), "{text}");
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    let told = opened.repaired.unwrap();
+    let kept = told.kept.clone().unwrap();
+    assert!(told.to_string().contains("queued requests are gone") && told.to_string().contains("it is kept as"), "{told}");
+    assert!((1..300).contains(&told.lost), "{told}");
+    assert!((1..200).contains(&told.seen_rows), "{told}");
+    assert_eq!(opened.pending, 5_000 - told.lost);
+    assert_eq!(store.saved("cookies").unwrap().as_deref(), Some(&b"jar"[..]));
+    drop(store);
+    assert!(kept.join("version").exists());
+    let (mut store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    assert_eq!(opened.repaired, None);
+    let pulled = std::iter::from_fn(|| suite::pull(&mut store, "a", NOW)).count() as u64;
+    assert_eq!(pulled, opened.pending);
+}
+
+#[test]
+fn a_rescue_cut_short_is_begun_anew_or_finished() {
+    let dir = quick_dir();
+    drop(frontier(dir.path()));
+    // While it was copied.
+    fs::create_dir(dir.path().join("db.new")).unwrap();
+    assert_eq!(survey(dir.path()).unwrap().unwrap().books.pending, 4);
+    // After the old one was moved away.
+    fs::remove_dir(dir.path().join("db.new")).unwrap();
+    fs::rename(dir.path().join("db"), dir.path().join("db.new")).unwrap();
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    assert_eq!((opened.repaired, store.books().pending), (None, 4));
+}
+
+#[test]
+fn a_table_whose_index_is_damaged_is_refused_with_a_way_out() {
+    let dir = quick_dir();
+    frontier(dir.path()).close().unwrap();
+    tear_file(&table(dir.path(), 1), |len| len - 20);
+    let error = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("bring the directory back from a copy"), "{error}");
+}
