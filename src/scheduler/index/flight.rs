@@ -37,6 +37,10 @@ impl Out {
         self.jobs.remove(&id.0)
     }
 
+    pub(crate) fn get(&self, id: RequestId) -> Option<&Queued> {
+        self.jobs.get(&id.0)
+    }
+
     pub(crate) fn contains(&self, id: RequestId) -> bool {
         self.jobs.contains_key(&id.0)
     }
