@@ -178,8 +178,11 @@ fn clear(above: &Path) -> io::Result<()> {
     // A folder is not seen between its making and its locking.
     let _door = door(above)?;
     for dir in folders {
-        let is_held = File::open(dir.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
-        if !is_held {
+        let is_left = match File::open(dir.join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_left {
             fs::remove_dir_all(&dir)?;
         }
     }
