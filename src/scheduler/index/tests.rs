@@ -25,7 +25,7 @@ fn a_job_is_taken_in_as_it_was_found() {
     let again = unfiltered(job(1, "http://a/1"));
     assert_eq!(index.take(&again), Ok(Taken { age: 2, is_key_new: false, is_child: false }));
     let queued = pulled(&mut index, "a").unwrap();
-    index.went_out(first.id, queued);
+    assert!(index.went_out(first.id, queued));
     let made = unfiltered(child(first.id, 0, "http://a/1"));
     assert_eq!(index.take(&made), Ok(Taken { age: 3, is_key_new: false, is_child: true }));
     assert_eq!((index.look(&made), index.take(&made)), (Found::Repeated, Err(Found::Repeated)));
@@ -88,7 +88,7 @@ fn a_drained_index_holds_little_but_what_it_has_seen() {
     for n in 0..20_000 {
         let queued = pulled(&mut index, &format!("{n}.test")).unwrap();
         let id = RequestId::child(None, n);
-        index.went_out(id, queued);
+        assert!(index.went_out(id, queued));
         index.take(&unfiltered(child(id, 0, "http://x.test/"))).unwrap();
         index.settle(id, Outcome::Handled).unwrap();
         index.settle(id, Outcome::Handled);

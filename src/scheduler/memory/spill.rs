@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt};
 use std::path::{Path, PathBuf};
 
 /// A segment of this many bytes gets no more.
@@ -154,7 +154,8 @@ impl Home {
         fs::create_dir_all(above)?;
         let _door = door(above)?;
         let dir = above.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
-        fs::create_dir(&dir)?;
+        // Cookies and headers of requests lie in it: they are nobody else's business.
+        fs::DirBuilder::new().mode(0o700).create(&dir)?;
         let lock = File::create(dir.join(LOCK))?;
         lock.try_lock()?;
         Ok(Self { dir, _lock: lock })
@@ -183,7 +184,11 @@ fn clear(above: &Path) -> io::Result<()> {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         if is_left {
-            fs::remove_dir_all(&dir)?;
+            match fs::remove_dir_all(&dir) {
+                // Its process removed it just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())
@@ -204,6 +209,8 @@ fn remove(path: &Path) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn folders(above: &Path) -> usize {
@@ -221,6 +228,8 @@ mod tests {
         spill.read(places[1], 1, 4, &mut read).unwrap();
         spill.read(places[0], 0, 5, &mut read).unwrap();
         assert_eq!(read, b"> econfirst");
+        let folder = &spill.home.as_ref().unwrap().dir;
+        assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700, "others cannot look into it");
         assert!(spill.read(places[1], 3, 4, &mut read).is_err());
         assert_eq!(read, b"> econfirst", "a failed read leaves nothing behind");
         assert_eq!(spill.bytes(), 11);

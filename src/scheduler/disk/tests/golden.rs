@@ -52,16 +52,14 @@ fn make_the_golden_directory() {
     copy(&dir, &golden());
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
         if path.is_dir() {
-            copy(&path, &to)
+            copy(&path, &to);
         } else {
-            {
-                fs::copy(&path, &to).unwrap();
-            }
+            fs::copy(&path, &to).unwrap();
         }
     }
 }
