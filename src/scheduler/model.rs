@@ -498,12 +498,3 @@ impl<S: Store> Run<'_, S> {
         Ok(())
     }
 }
-
-#[test]
-fn the_memory_store_behaves_like_the_model() {
-    run_model(&Harness {
-        make: Box::new(|| super::memory::MemoryStore::new(usize::MAX)),
-        crash: Box::new(|store| (store, Lost::Nothing)),
-        fail: Box::new(|_, _| false),
-    });
-}
