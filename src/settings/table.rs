@@ -223,7 +223,7 @@ settings_table! {
         /// Which requests are leased from which site and client; the first match wins.
         "LEASES" Restart leases: Vec<LeaseRule> = LeaseRules, json!([]);
         /// Requests of one site that may wait for a lease.
-        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
+        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(128);
         /// Time without any grant after which a site's requests are given up.
         "LEASE_GIVE_UP" Live lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches, with the control plane at `SPINNERET_URL`: `refuse` drops them, counted and
