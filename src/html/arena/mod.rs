@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::names::{Interner, NameId};
 use super::span::Span;
 
-use node::{NODE, NOWHERE, Node};
+use node::{CHILD_IS_NEXT, Far, IS_FAR, IS_LONG, MOST_SHORT, NODE, NOWHERE, Node};
 
 pub(crate) use attrs::{Attr, AttrList};
 pub use node::Namespace;
@@ -30,6 +30,10 @@ pub(crate) struct Arena {
     /// Bytes that do not stand in the source as they are: decoded references, lower-cased names, joined texts.
     pub(crate) side: Vec<u8>,
     nodes: Vec<Node>,
+    /// Of elements whose first child is not the node made right after them.
+    far: Vec<Far>,
+    /// Spans that their nodes have no room for: of processing instructions, of joined texts and of long ones.
+    long: Vec<Span>,
     attrs: Vec<Attr>,
     names: Interner,
     /// Elements whose attributes were added to, with the room their list has: one `html` and one `body` at most.
@@ -46,7 +50,8 @@ impl Arena {
         let mut nodes = Vec::with_capacity(source.len() / 20 + 16);
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
         let attrs = Vec::with_capacity(source.len() / 32 + 8);
-        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, in_order: true }
+        let (side, far, long) = (Vec::new(), Vec::new(), Vec::new());
+        Self { source, side, nodes, far, long, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, in_order: true }
     }
 
     /// The source as the spans see it. Cheap to clone.
@@ -96,7 +101,7 @@ impl Arena {
 
     #[inline]
     pub(crate) fn namespace(&self, id: NodeId) -> Namespace {
-        match self.node(id).head >> 4 & 0xf {
+        match self.node(id).head >> 4 & 3 {
             0 => Namespace::Html,
             1 => Namespace::Svg,
             _ => Namespace::MathMl,
@@ -106,7 +111,7 @@ impl Arena {
     /// Whether the node is the HTML element of this name.
     #[inline]
     pub(crate) fn is_html(&self, id: NodeId, name: NameId) -> bool {
-        self.node(id).head == name.0 << 8 | (Namespace::Html as u32) << 4 | Kind::Element as u32
+        self.node(id).head & !(CHILD_IS_NEXT | IS_FAR) == name.0 << 8 | (Namespace::Html as u32) << 4 | Kind::Element as u32
     }
 
     #[inline]
@@ -129,7 +134,11 @@ impl Arena {
     #[inline]
     pub(crate) fn first_child(&self, id: NodeId) -> NodeId {
         let node = self.node(id);
-        if node.has_children() { NodeId(node.first) } else { NodeId::NONE }
+        match node.head & (CHILD_IS_NEXT | IS_FAR) {
+            0 => NodeId::NONE,
+            CHILD_IS_NEXT => NodeId(id.0.wrapping_add(1)),
+            _ => self.far.get(node.data as usize).map_or(NodeId::NONE, |far| far.first),
+        }
     }
 
     #[inline]
@@ -194,7 +203,8 @@ impl Arena {
     #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         let (nodes, attrs) = (self.nodes.capacity() * size_of::<Node>(), self.attrs.capacity() * size_of::<Attr>());
-        nodes + attrs + self.side.capacity() + self.names.heap_bytes()
+        let (far, long) = (self.far.capacity() * size_of::<Far>(), self.long.capacity() * size_of::<Span>());
+        nodes + attrs + far + long + self.side.capacity() + self.names.heap_bytes()
     }
 
     /// Whether ids ascend in document order, and every node is in the tree.
@@ -257,14 +267,24 @@ impl Arena {
     #[inline]
     pub(crate) fn new_element(&mut self, name: NameId, namespace: Namespace, attrs: AttrList) -> NodeId {
         let head = name.0 << 8 | (namespace as u32) << 4 | Kind::Element as u32;
-        self.push(Node { second: attrs.0, head, ..NODE })
+        self.push(Node { data: attrs.0, head, ..NODE })
     }
 
     /// A text node, a comment or a processing instruction (with its target) that is nowhere yet.
     #[inline]
     pub(crate) fn new_data(&mut self, kind: Kind, target: NameId, data: Span) -> NodeId {
-        let (first, second) = data.raw();
-        self.push(Node { first, second, head: target.0 << 8 | kind as u32, ..NODE })
+        if kind == Kind::ProcessingInstruction || data.len() > MOST_SHORT {
+            return self.new_long(kind, target, data);
+        }
+        let (start, len) = data.raw();
+        self.push(Node { data: start, head: len << 8 | kind as u32, ..NODE })
+    }
+
+    #[cold]
+    fn new_long(&mut self, kind: Kind, target: NameId, data: Span) -> NodeId {
+        let target = if kind == Kind::ProcessingInstruction { target.0 } else { 0 };
+        let place = self.push_long(data);
+        self.push(Node { data: place, head: target << 8 | IS_LONG | kind as u32, ..NODE })
     }
 
     /// A text node that is nowhere yet.

@@ -123,7 +123,7 @@ impl Builder {
             mode: Mode::Initial,
             original_mode: Mode::InBody,
             template_modes: Vec::new(),
-            stack: Stack::new(),
+            stack: Stack::new(options),
             formatting: Formatting::default(),
             head: NodeId::NONE,
             form: NodeId::NONE,

@@ -148,11 +148,11 @@ impl Builder {
             return Place::end_of(target.node);
         }
         if self.stack.count(known::TABLE) == 0 && self.stack.count(known::TEMPLATE) == 0 {
-            return Place::end_of(self.stack.root().node);
+            return Place::end_of(self.stack.root());
         }
         let mut steps = 0;
-        let mut found = Place::end_of(self.stack.root().node);
-        for (index, open) in self.stack.iter().enumerate().rev() {
+        let mut found = Place::end_of(self.stack.root());
+        for (index, open) in self.open_elements().enumerate().rev() {
             steps += 1;
             if open.is_html(known::TEMPLATE) {
                 found = Place::end_of(open.node);
@@ -163,7 +163,7 @@ impl Builder {
                 found = match parent.some() {
                     Some(parent) => Place { parent, before: open.node },
                     None => {
-                        Place::end_of(index.checked_sub(1).and_then(|above| self.stack.get(above)).map_or(parent, |o| o.node))
+                        Place::end_of(index.checked_sub(1).and_then(|above| self.stack.node(above)).unwrap_or(parent))
                     }
                 };
                 break;
@@ -182,7 +182,7 @@ mod tests {
     use known::*;
 
     fn node_of(builder: &Builder, index: usize) -> NodeId {
-        builder.stack.get(index).map_or(NodeId::NONE, |open| open.node)
+        builder.stack.node(index).unwrap_or(NodeId::NONE)
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Builder {
     fn finds(&mut self, ends: Category, is_it: impl Fn(Open) -> bool) -> bool {
         let mut steps = 0;
         let mut found = false;
-        for open in self.stack.iter().rev() {
+        for open in self.open_elements().rev() {
             steps += 1;
             found = is_it(open);
             if found || open.is(ends) {
@@ -91,7 +91,7 @@ impl Builder {
         }
         let mut steps = 0;
         let mut found = None;
-        for (index, open) in self.stack.iter().enumerate().rev() {
+        for (index, open) in self.open_elements().enumerate().rev() {
             steps += 1;
             if open.is_html(name) {
                 found = Some(index);
