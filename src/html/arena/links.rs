@@ -26,6 +26,22 @@ impl Arena {
         });
     }
 
+    /// Makes a new node the last child of `parent`.
+    #[inline]
+    pub(super) fn push_last(&mut self, parent: NodeId, node: Node) -> NodeId {
+        let id = NodeId::at(self.nodes.len());
+        let first = self.first_child(parent);
+        let mut prev = id;
+        if first.is_none() {
+            self.set_first(parent, id);
+        } else {
+            self.edit(first, |node| prev = std::mem::replace(&mut node.prev, id));
+            self.edit(prev, |node| node.next = id);
+        }
+        self.note_last(parent, id);
+        self.push(Node { parent, prev, ..node })
+    }
+
     /// Puts `child`, which is nowhere, before `sibling`.
     pub(crate) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
         self.in_order = false;
@@ -119,6 +135,13 @@ impl Arena {
     /// Ids ascend in document order as long as each new node goes behind the one made before it.
     #[inline]
     fn note_order(&mut self, parent: NodeId, child: NodeId) {
+        self.note_last(parent, child);
+        self.in_order = self.in_order && child.index() + 1 == self.nodes.len();
+    }
+
+    /// The same of a node that is made only now.
+    #[inline]
+    fn note_last(&mut self, parent: NodeId, child: NodeId) {
         if !self.in_order {
             return;
         }
@@ -132,6 +155,5 @@ impl Arena {
             }
             id = self.node(id).parent;
         }
-        self.in_order = child.index() + 1 == self.nodes.len();
     }
 }

@@ -266,25 +266,36 @@ impl Arena {
     /// An element that is nowhere yet.
     #[inline]
     pub(crate) fn new_element(&mut self, name: NameId, namespace: Namespace, attrs: AttrList) -> NodeId {
-        let head = name.0 << 8 | (namespace as u32) << 4 | Kind::Element as u32;
-        self.push(Node { data: attrs.0, head, ..NODE })
+        self.push(element(name, namespace, attrs))
+    }
+
+    /// A new element that is the last child of `parent`.
+    #[inline]
+    pub(crate) fn append_element(&mut self, parent: NodeId, name: NameId, namespace: Namespace, attrs: AttrList) -> NodeId {
+        self.push_last(parent, element(name, namespace, attrs))
     }
 
     /// A text node, a comment or a processing instruction (with its target) that is nowhere yet.
     #[inline]
     pub(crate) fn new_data(&mut self, kind: Kind, target: NameId, data: Span) -> NodeId {
+        let node = self.data_node(kind, target, data);
+        self.push(node)
+    }
+
+    #[inline]
+    fn data_node(&mut self, kind: Kind, target: NameId, data: Span) -> Node {
         if kind == Kind::ProcessingInstruction || data.len() > MOST_SHORT {
-            return self.new_long(kind, target, data);
+            return self.long_node(kind, target, data);
         }
         let (start, len) = data.raw();
-        self.push(Node { data: start, head: len << 8 | kind as u32, ..NODE })
+        Node { data: start, head: len << 8 | kind as u32, ..NODE }
     }
 
     #[cold]
-    fn new_long(&mut self, kind: Kind, target: NameId, data: Span) -> NodeId {
+    fn long_node(&mut self, kind: Kind, target: NameId, data: Span) -> Node {
         let target = if kind == Kind::ProcessingInstruction { target.0 } else { 0 };
         let place = self.push_long(data);
-        self.push(Node { data: place, head: target << 8 | IS_LONG | kind as u32, ..NODE })
+        Node { data: place, head: target << 8 | IS_LONG | kind as u32, ..NODE }
     }
 
     /// A text node that is nowhere yet.
@@ -293,8 +304,20 @@ impl Arena {
         self.new_data(Kind::Text, NameId(0), data)
     }
 
+    /// A new text node that is the last child of `parent`.
+    #[inline]
+    pub(crate) fn append_text(&mut self, parent: NodeId, data: Span) -> NodeId {
+        let node = self.data_node(Kind::Text, NameId(0), data);
+        self.push_last(parent, node)
+    }
+
     /// A doctype that is nowhere yet.
     pub(crate) fn new_doctype(&mut self) -> NodeId {
         self.push(Node { head: Kind::Doctype as u32, ..NODE })
     }
+}
+
+#[inline]
+const fn element(name: NameId, namespace: Namespace, attrs: AttrList) -> Node {
+    Node { data: attrs.0, head: name.to_bits() << 8 | (namespace as u32) << 4 | Kind::Element as u32, ..NODE }
 }

@@ -44,6 +44,12 @@ impl NameId {
         fixed::find(text.as_bytes(), text.len())
     }
 
+    /// The fixed id of the name in the first `len` bytes of `from`, if it has one.
+    #[inline]
+    pub(crate) fn of_known_bytes(from: &[u8], len: usize) -> Option<Self> {
+        fixed::find(from, len)
+    }
+
     /// The text of a name with a fixed id.
     pub(crate) fn known_text(self) -> Option<&'static str> {
         table::TEXTS.get(self.0 as usize).copied()

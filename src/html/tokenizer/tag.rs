@@ -16,8 +16,9 @@ const DROPPED: bool = false;
 
 /// A name as it stands in the source.
 #[derive(Clone, Copy)]
-struct RawName {
-    start: usize,
+struct RawName<'s> {
+    /// From its first byte to the end of the source.
+    from: &'s [u8],
     len: usize,
     class: Class,
 }
@@ -35,7 +36,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// A start tag; `behind` begins with its name.
     #[inline]
     pub(super) fn start_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = self.raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::raw_name(behind, ENDS_TAG_NAME);
         let name = self.intern(name);
         self.tag += 1;
         let start = self.sink.arena().attr_count();
@@ -55,7 +56,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// An end tag; `behind` begins with its name. Attributes of it mean nothing.
     #[inline]
     pub(super) fn end_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = self.raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::raw_name(behind, ENDS_TAG_NAME);
         let rest = match rest {
             [b'>', rest @ ..] => Some(rest),
             _ => self.attributes::<DROPPED>(rest, 0).map(|(rest, _)| rest),
@@ -71,9 +72,9 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Tag name state or attribute name state: the name, and what follows it.
     #[inline]
-    fn raw_name(&self, text: &'s [u8], ends: Class) -> (RawName, &'s [u8]) {
+    fn raw_name( text: &'s [u8], ends: Class) -> (RawName<'s>, &'s [u8]) {
         let (len, class) = scan(text, ends);
-        (RawName { start: self.place_of(text), len, class }, text.get(len..).unwrap_or_default())
+        (RawName { from: text, len, class }, text.get(len..).unwrap_or_default())
     }
 
     /// What follows the name of a tag, up to its `>`: gives what is behind that, and whether there is a `/` before it. The
@@ -97,14 +98,14 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
             }
             // Attribute name state (13.2.5.33). Whatever comes first is part of the name, `=` too.
             let (more, all) = scan(behind, ENDS_ATTRIBUTE_NAME);
-            let name = RawName { start: self.place_of(rest), len: more + 1, class: all | class(*first) };
+            let name = RawName { from: rest, len: more + 1, class: all | class(*first) };
             rest = skip_white_space(behind.get(more..).unwrap_or_default());
             let value = if let [b'=', behind @ ..] = rest {
                 let (value, behind) = self.value(skip_white_space(behind))?;
                 rest = behind;
                 value
             } else {
-                RawValue { start: name.start, text: &[], changes: false }
+                RawValue { start: 0, text: &[], changes: false }
             };
             if KEEP {
                 self.keep(name, value, most);
@@ -141,7 +142,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Writes an attribute into the arena, unless the tag has one of this name; there may be `most` in all.
     #[inline]
-    fn keep(&mut self, name: RawName, value: RawValue<'s>, most: usize) {
+    fn keep(&mut self, name: RawName<'s>, value: RawValue<'s>, most: usize) {
         if self.sink.arena().attr_count() >= most {
             self.sink.meet(Bound::Attributes);
             return;
@@ -175,16 +176,26 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     }
 
     #[inline]
-    fn intern(&mut self, name: RawName) -> NameId {
+    fn intern(&mut self, name: RawName<'s>) -> NameId {
+        match NameId::of_known_bytes(name.from, name.len) {
+            // A name in upper case is none of these; but some of SVG have a capital letter.
+            Some(known) if name.class & CHANGES_IN_NAME == 0 => known,
+            _ => self.intern_unknown(name),
+        }
+    }
+
+    #[inline(never)]
+    fn intern_unknown(&mut self, name: RawName<'s>) -> NameId {
         if name.class & CHANGES_IN_NAME == 0 {
-            return self.sink.arena().intern(Span::of_source(name.start, name.start + name.len));
+            let start = self.place_of(name.from);
+            return self.sink.arena().intern(Span::of_source(start, start + name.len));
         }
         self.intern_lowered(name)
     }
 
     #[inline(never)]
-    fn intern_lowered(&mut self, name: RawName) -> NameId {
-        let text = self.source.get(name.start..name.start + name.len).unwrap_or_default();
+    fn intern_lowered(&mut self, name: RawName<'s>) -> NameId {
+        let text = name.from.get(..name.len).unwrap_or_default();
         let arena = self.sink.arena();
         let (start, names) = (arena.side.len(), arena.name_count());
         let mut side = Side::new(&mut arena.side);

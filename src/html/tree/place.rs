@@ -32,9 +32,7 @@ impl Builder {
     /// Inserts an HTML element for a start tag and pops it at once.
     #[inline]
     pub(in crate::html) fn insert_void(&mut self, tag: Tag) -> NodeId {
-        let node = self.arena.new_element(tag.name, Namespace::Html, tag.attrs);
-        self.insert_node(node);
-        node
+        self.insert_element(tag, Namespace::Html)
     }
 
     /// Inserts an HTML element "for a start tag token with no attributes"; it is current now.
@@ -44,8 +42,7 @@ impl Builder {
 
     /// Inserts an element of SVG or MathML for a tag whose names are adjusted; it is current now.
     pub(in crate::html) fn insert_foreign(&mut self, tag: Tag, namespace: Namespace) -> NodeId {
-        let node = self.arena.new_element(tag.name, namespace, tag.attrs);
-        self.insert_node(node);
+        let node = self.insert_element(tag, namespace);
         self.push(Open::new(node, tag.name, namespace));
         node
     }
@@ -89,8 +86,7 @@ impl Builder {
         if self.arena.is_text(last) {
             self.arena.add_text(last, text);
         } else if parent != NodeId::DOCUMENT {
-            let node = self.arena.new_text(text);
-            self.arena.append(parent, node);
+            self.arena.append_text(parent, text);
         }
     }
 
@@ -108,10 +104,27 @@ impl Builder {
         }
     }
 
+    /// Makes an element at the appropriate place.
+    #[inline]
+    fn insert_element(&mut self, tag: Tag, namespace: Namespace) -> NodeId {
+        if self.has_place_elsewhere() {
+            let node = self.arena.new_element(tag.name, namespace, tag.attrs);
+            self.insert_node_elsewhere(node);
+            return node;
+        }
+        self.arena.append_element(self.stack.current().node, tag.name, namespace, tag.attrs)
+    }
+
+    /// Whether the appropriate place may be another one than the end of the current node.
+    #[inline]
+    fn has_place_elsewhere(&self) -> bool {
+        self.foster_parenting || self.stack.len() > self.budget.depth
+    }
+
     /// Puts a node at the appropriate place.
     #[inline]
     pub(super) fn insert_node(&mut self, node: NodeId) {
-        if self.foster_parenting || self.stack.len() > self.budget.depth {
+        if self.has_place_elsewhere() {
             self.insert_node_elsewhere(node);
         } else {
             self.arena.append(self.stack.current().node, node);

@@ -1,13 +1,16 @@
 //! The stack of open elements (WHATWG HTML 13.2.4.2).
 //!
 //! Beside the elements it keeps how many HTML elements of each usual name are open, and all about the current one: most
-//! questions are answered by one load. Of the others it has the node only, as a page can be made of start tags alone; what
+//! questions are answered by one load. Of those deep down it has the node only, as a page can be made of start tags alone; what
 //! they are is asked of the arena.
 
 use super::Builder;
 use crate::html::arena::{Arena, Namespace, NodeId};
 use crate::html::names::{self, Category, NameId, known};
 use crate::html::options::ParseOptions;
+
+/// So many open elements, from the root on, are kept as they are; pages seldom go deeper.
+const KEPT: usize = 64;
 
 /// Names below this have a count; all names of the rules do. Of others the stack is asked.
 const COUNTED: usize = 256;
@@ -99,6 +102,8 @@ pub(in crate::html) struct Stack {
     nodes: Vec<NodeId>,
     /// The last of them; [`Open::NOTHING`] if there is none.
     current: Open,
+    /// The first of them as they are. Those that are not open any more mean nothing.
+    kept: [Open; KEPT],
     #[cfg(test)]
     as_html5ever: bool,
     counts: [u32; COUNTED],
@@ -111,6 +116,7 @@ impl Stack {
         Self {
             nodes: Vec::with_capacity(64),
             current: Open::NOTHING,
+            kept: [Open::NOTHING; KEPT],
             #[cfg(test)]
             as_html5ever: options.as_html5ever(),
             counts: [0; COUNTED],
@@ -157,13 +163,14 @@ impl Stack {
 
     #[inline]
     pub(in crate::html) fn get(&self, arena: &Arena, index: usize) -> Option<Open> {
-        self.nodes.get(index).map(|node| Open::of(arena, *node, self.as_html5ever()))
+        let node = *self.nodes.get(index)?;
+        Some(self.kept.get(index).copied().unwrap_or_else(|| Open::of(arena, node, self.as_html5ever())))
     }
 
     /// All, the root first.
     #[inline]
     pub(in crate::html) fn iter(&self, arena: &Arena) -> impl DoubleEndedIterator<Item = Open> + ExactSizeIterator {
-        self.nodes.iter().map(|node| Open::of(arena, *node, self.as_html5ever()))
+        (0..self.nodes.len()).map(|index| self.get(arena, index).unwrap_or(Open::NOTHING))
     }
 
     /// How many HTML elements of a name of the rules are open.
@@ -184,8 +191,12 @@ impl Stack {
         if self.nodes.len() == self.nodes.capacity() {
             self.grow();
         }
+        let open = if self.as_html5ever() { open.as_html5ever() } else { open };
+        if let Some(kept) = self.kept.get_mut(self.nodes.len()) {
+            *kept = open;
+        }
         self.nodes.push(open.node);
-        self.current = if self.as_html5ever() { open.as_html5ever() } else { open };
+        self.current = open;
     }
 
     #[inline]
@@ -193,7 +204,7 @@ impl Stack {
         let open = self.current;
         if self.nodes.pop().is_some() {
             self.count_one(open, -1);
-            self.note_current(arena);
+            self.current = self.nodes.len().checked_sub(1).and_then(|last| self.get(arena, last)).unwrap_or(Open::NOTHING);
         }
         open
     }
@@ -202,14 +213,15 @@ impl Stack {
         let open = self.get(arena, index)?;
         self.nodes.remove(index);
         self.count_one(open, -1);
-        self.note_current(arena);
+        self.keep_from(arena, index);
         Some(open)
     }
 
     pub(super) fn insert(&mut self, arena: &Arena, index: usize, open: Open) {
-        self.nodes.insert(index.min(self.nodes.len()), open.node);
+        let index = index.min(self.nodes.len());
+        self.nodes.insert(index, open.node);
         self.count_one(open, 1);
-        self.note_current(arena);
+        self.keep_from(arena, index);
     }
 
     /// Puts another element of the same name in the place of one.
@@ -217,12 +229,16 @@ impl Stack {
         if let Some(open) = self.nodes.get_mut(index) {
             *open = node;
         }
-        self.note_current(arena);
+        self.keep_from(arena, index);
     }
 
-    #[inline]
-    fn note_current(&mut self, arena: &Arena) {
-        self.current = self.nodes.last().map_or(Open::NOTHING, |node| Open::of(arena, *node, self.as_html5ever()));
+    /// Asks the arena what those from a place on are.
+    fn keep_from(&mut self, arena: &Arena, index: usize) {
+        let as_html5ever = self.as_html5ever();
+        for (node, kept) in self.nodes.iter().zip(&mut self.kept).skip(index) {
+            *kept = Open::of(arena, *node, as_html5ever);
+        }
+        self.current = self.nodes.last().map_or(Open::NOTHING, |node| Open::of(arena, *node, as_html5ever));
     }
 
     /// Makes room for an eighth more: what has no use in the end should be little.
