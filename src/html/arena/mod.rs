@@ -23,6 +23,9 @@ pub(crate) use attrs::{Attr, AttrList};
 pub use node::Namespace;
 pub(crate) use node::{Kind, NodeId};
 
+/// Bytes of memory of a node.
+pub(crate) const NODE_BYTES: usize = size_of::<Node>();
+
 /// The nodes of a page, with what their spans point to.
 #[derive(Debug)]
 pub(crate) struct Arena {
@@ -40,6 +43,8 @@ pub(crate) struct Arena {
     roomy: Vec<(NodeId, usize)>,
     /// How many bytes of the source were read.
     read: usize,
+    /// From so many nodes on there is made room for few more at a time.
+    many: usize,
     /// Whether ids ascend in document order, and every node is in the tree.
     in_order: bool,
 }
@@ -49,9 +54,9 @@ impl Arena {
     pub(crate) fn new(source: Bytes) -> Self {
         let mut nodes = Vec::with_capacity(source.len() / 20 + 16);
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
-        let attrs = Vec::with_capacity(source.len() / 32 + 8);
+        let attrs = Vec::with_capacity((source.len() / 32).min(64) + 8);
         let (side, far, long) = (Vec::new(), Vec::new(), Vec::new());
-        Self { source, side, nodes, far, long, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, in_order: true }
+        Self { source, side, nodes, far, long, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, many: usize::MAX, in_order: true }
     }
 
     /// The source as the spans see it. Cheap to clone.
@@ -200,7 +205,6 @@ impl Arena {
     }
 
     /// Bytes of memory the page takes beside its source.
-    #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         let (nodes, attrs) = (self.nodes.capacity() * size_of::<Node>(), self.attrs.capacity() * size_of::<Attr>());
         let (far, long) = (self.far.capacity() * size_of::<Far>(), self.long.capacity() * size_of::<Span>());
@@ -247,7 +251,19 @@ impl Arena {
 
     #[cold]
     fn grow(&mut self) {
-        self.nodes.reserve_exact(self.more(self.nodes.len()));
+        let len = self.nodes.len();
+        let most = self.many.saturating_sub(len).max(len / 128 + 16);
+        self.nodes.reserve_exact(self.more(len).min(most));
+    }
+
+    /// From so many nodes on there is to be made room for few more at a time.
+    pub(crate) fn slow_down_at(&mut self, nodes: usize) {
+        self.many = nodes;
+    }
+
+    /// Bytes of memory that the nodes may take beside those they have when they are next given room.
+    pub(crate) fn next_growth(&self) -> usize {
+        (self.nodes.len() / 128 + 16) * NODE_BYTES
     }
 
     /// How many more there should be room for, of something that there are `len` of: as many as there will be if the page goes on as

@@ -63,7 +63,6 @@ impl Formatting {
     }
 
     /// Bytes of memory it takes.
-    #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }

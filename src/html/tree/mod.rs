@@ -113,6 +113,8 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new(arena: Arena, options: &ParseOptions) -> Self {
         let budget = Budget::new(&options.limits, arena.source().len());
+        let mut arena = arena;
+        arena.slow_down_at(budget.many_nodes());
         Self {
             arena,
             doctype: None,
