@@ -104,15 +104,21 @@ pub(super) fn find(from: &[u8], len: usize) -> Option<NameId> {
         Some(bytes) => u64::from_le_bytes(*bytes) & (u64::MAX >> (64 - 8 * len)),
         None => from.get(..len)?.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
     };
+    // A NUL at the end does not show in the number: no name has one.
+    find_word(bytes).filter(|_| bytes >> (8 * (len - 1)) != 0)
+}
+
+/// The id of a name of at most eight bytes: as a number that begins with its last byte.
+#[inline]
+pub(super) fn find_word(bytes: u64) -> Option<NameId> {
     let mut place = place_of(bytes);
     loop {
         let short = SHORT.get(place % PLACES)?;
+        if short.bytes == bytes {
+            return (short.id != FREE).then_some(NameId(u32::from(short.id)));
+        }
         if short.id == FREE {
             return None;
-        }
-        // A NUL at the end does not show in the number: no name has one.
-        if short.bytes == bytes {
-            return (bytes >> (8 * (len - 1)) != 0).then_some(NameId(u32::from(short.id)));
         }
         place += 1;
     }

@@ -44,10 +44,10 @@ impl NameId {
         fixed::find(text.as_bytes(), text.len())
     }
 
-    /// The fixed id of the name in the first `len` bytes of `from`, if it has one.
+    /// The fixed id of a name of at most eight bytes, given as a little-endian number, if it has one.
     #[inline]
-    pub(crate) fn of_known_bytes(from: &[u8], len: usize) -> Option<Self> {
-        fixed::find(from, len)
+    pub(crate) fn of_known_word(bytes: u64) -> Option<Self> {
+        fixed::find_word(bytes)
     }
 
     /// The text of a name with a fixed id.

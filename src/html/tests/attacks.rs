@@ -7,7 +7,7 @@ use crate::html::css::{self, Reach};
 use crate::html::hit::Hit;
 use crate::html::xpath::{self, Variables};
 use crate::html::{Document, Limits, ParseOptions};
-use crate::testkit::hostile::{ALL, EXPRESSIONS, Hostile, SELECTORS};
+use crate::testkit::hostile::{ALL, EXPRESSIONS, SELECTORS};
 
 const BYTES: usize = 60_000;
 

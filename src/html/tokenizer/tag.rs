@@ -1,9 +1,10 @@
 //! Tags (WHATWG HTML 13.2.5.8 and 13.2.5.32 to 40): names, attributes, values. A tag that the page ends in is none.
 
 use super::class::{
-    CHANGES_IN_NAME, CHANGES_IN_VALUE, Class, ENDS_ATTRIBUTE_NAME, ENDS_TAG_NAME, ENDS_VALUE, class, scan, skip_white_space,
+    CHANGES_IN_NAME, CHANGES_IN_VALUE, Class, ENDS_ATTRIBUTE_NAME, ENDS_TAG_NAME, ENDS_VALUE, class, letters, scan,
+    skip_white_space,
 };
-use super::find::{find, find_of_3};
+use super::find::{count, find, find_of_3};
 use super::reference::{Place, decode};
 use super::side::Side;
 use super::{Bound, Content, Sink, Tag, Tokenizer};
@@ -23,6 +24,27 @@ struct RawName<'s> {
     class: Class,
 }
 
+/// A name that was read.
+#[derive(Clone, Copy)]
+enum Name<'s> {
+    Known(NameId),
+    Other(RawName<'s>),
+}
+
+/// The name that a text begins with and its length, if it is up to seven lower-case letters that every page may use. Most are.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the lowest byte")]
+fn known_name(text: &[u8], ends: Class) -> Option<(NameId, usize)> {
+    let word = u64::from_le_bytes(*text.first_chunk()?);
+    let len = letters(word);
+    if len == 0 || len == 8 || class((word >> (8 * len)) as u8) & ends == 0 {
+        return None;
+    }
+    let name = NameId::of_known_word(word & !(u64::MAX << (8 * len)))?;
+    count(len);
+    Some((name, len))
+}
+
 /// A value as it stands in the source.
 #[derive(Clone, Copy)]
 struct RawValue<'s> {
@@ -36,7 +58,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// A start tag; `behind` begins with its name.
     #[inline]
     pub(super) fn start_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = Self::raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::name(behind, ENDS_TAG_NAME);
         let name = self.intern(name);
         self.tag += 1;
         let start = self.sink.arena().attr_count();
@@ -56,7 +78,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// An end tag; `behind` begins with its name. Attributes of it mean nothing.
     #[inline]
     pub(super) fn end_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = Self::raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::name(behind, ENDS_TAG_NAME);
         let rest = match rest {
             [b'>', rest @ ..] => Some(rest),
             _ => self.attributes::<DROPPED>(rest, 0).map(|(rest, _)| rest),
@@ -72,9 +94,15 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Tag name state or attribute name state: the name, and what follows it.
     #[inline]
-    fn raw_name( text: &'s [u8], ends: Class) -> (RawName<'s>, &'s [u8]) {
-        let (len, class) = scan(text, ends);
-        (RawName { from: text, len, class }, text.get(len..).unwrap_or_default())
+    fn name(text: &'s [u8], ends: Class) -> (Name<'s>, &'s [u8]) {
+        let (name, len) = match known_name(text, ends) {
+            Some((name, len)) => (Name::Known(name), len),
+            None => {
+                let (len, class) = scan(text, ends);
+                (Name::Other(RawName { from: text, len, class }), len)
+            }
+        };
+        (name, text.get(len..).unwrap_or_default())
     }
 
     /// What follows the name of a tag, up to its `>`: gives what is behind that, and whether there is a `/` before it. The
@@ -97,9 +125,15 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
                 _ => {}
             }
             // Attribute name state (13.2.5.33). Whatever comes first is part of the name, `=` too.
-            let (more, all) = scan(behind, ENDS_ATTRIBUTE_NAME);
-            let name = RawName { from: rest, len: more + 1, class: all | class(*first) };
-            rest = skip_white_space(behind.get(more..).unwrap_or_default());
+            let (name, behind) = match known_name(rest, ENDS_ATTRIBUTE_NAME) {
+                Some((name, len)) => (Name::Known(name), rest.get(len..).unwrap_or_default()),
+                None => {
+                    let (more, all) = scan(behind, ENDS_ATTRIBUTE_NAME);
+                    let name = RawName { from: rest, len: more + 1, class: all | class(*first) };
+                    (Name::Other(name), behind.get(more..).unwrap_or_default())
+                }
+            };
+            rest = skip_white_space(behind);
             let value = if let [b'=', behind @ ..] = rest {
                 let (value, behind) = self.value(skip_white_space(behind))?;
                 rest = behind;
@@ -142,7 +176,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Writes an attribute into the arena, unless the tag has one of this name; there may be `most` in all.
     #[inline]
-    fn keep(&mut self, name: RawName<'s>, value: RawValue<'s>, most: usize) {
+    fn keep(&mut self, name: Name<'s>, value: RawValue<'s>, most: usize) {
         if self.sink.arena().attr_count() >= most {
             self.sink.meet(Bound::Attributes);
             return;
@@ -176,16 +210,15 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     }
 
     #[inline]
-    fn intern(&mut self, name: RawName<'s>) -> NameId {
-        match NameId::of_known_bytes(name.from, name.len) {
-            // A name in upper case is none of these; but some of SVG have a capital letter.
-            Some(known) if name.class & CHANGES_IN_NAME == 0 => known,
-            _ => self.intern_unknown(name),
+    fn intern(&mut self, name: Name<'s>) -> NameId {
+        match name {
+            Name::Known(name) => name,
+            Name::Other(name) => self.intern_other(name),
         }
     }
 
     #[inline(never)]
-    fn intern_unknown(&mut self, name: RawName<'s>) -> NameId {
+    fn intern_other(&mut self, name: RawName<'s>) -> NameId {
         if name.class & CHANGES_IN_NAME == 0 {
             let start = self.place_of(name.from);
             return self.sink.arena().intern(Span::of_source(start, start + name.len));
@@ -193,7 +226,6 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         self.intern_lowered(name)
     }
 
-    #[inline(never)]
     fn intern_lowered(&mut self, name: RawName<'s>) -> NameId {
         let text = name.from.get(..name.len).unwrap_or_default();
         let arena = self.sink.arena();

@@ -42,6 +42,10 @@ impl Builder {
     /// Looks from the current node down for one that `is_it`, up to the first one of a list.
     #[inline]
     fn finds(&mut self, ends: Category, is_it: impl Fn(Open) -> bool) -> bool {
+        if is_it(self.stack.current()) && self.stack.len() > 0 {
+            self.step(1);
+            return true;
+        }
         let mut steps = 0;
         let mut found = false;
         for open in self.open_elements().rev() {

@@ -102,8 +102,8 @@ pub(in crate::html) struct Stack {
     nodes: Vec<NodeId>,
     /// The last of them; [`Open::NOTHING`] if there is none.
     current: Open,
-    /// The first of them as they are. Those that are not open any more mean nothing.
-    kept: [Open; KEPT],
+    /// [`Open::NOTHING`], and the first of them as they are. Those that are not open any more mean nothing.
+    kept: [Open; KEPT + 1],
     #[cfg(test)]
     as_html5ever: bool,
     counts: [u32; COUNTED],
@@ -116,7 +116,7 @@ impl Stack {
         Self {
             nodes: Vec::with_capacity(64),
             current: Open::NOTHING,
-            kept: [Open::NOTHING; KEPT],
+            kept: [Open::NOTHING; KEPT + 1],
             #[cfg(test)]
             as_html5ever: options.as_html5ever(),
             counts: [0; COUNTED],
@@ -164,7 +164,7 @@ impl Stack {
     #[inline]
     pub(in crate::html) fn get(&self, arena: &Arena, index: usize) -> Option<Open> {
         let node = *self.nodes.get(index)?;
-        Some(self.kept.get(index).copied().unwrap_or_else(|| Open::of(arena, node, self.as_html5ever())))
+        Some(self.kept.get(index + 1).copied().unwrap_or_else(|| Open::of(arena, node, self.as_html5ever())))
     }
 
     /// All, the root first.
@@ -192,10 +192,10 @@ impl Stack {
             self.grow();
         }
         let open = if self.as_html5ever() { open.as_html5ever() } else { open };
+        self.nodes.push(open.node);
         if let Some(kept) = self.kept.get_mut(self.nodes.len()) {
             *kept = open;
         }
-        self.nodes.push(open.node);
         self.current = open;
     }
 
@@ -204,7 +204,10 @@ impl Stack {
         let open = self.current;
         if self.nodes.pop().is_some() {
             self.count_one(open, -1);
-            self.current = self.nodes.len().checked_sub(1).and_then(|last| self.get(arena, last)).unwrap_or(Open::NOTHING);
+            self.current = match self.kept.get(self.nodes.len()) {
+                Some(current) => *current,
+                None => self.last(arena),
+            };
         }
         open
     }
@@ -235,10 +238,15 @@ impl Stack {
     /// Asks the arena what those from a place on are.
     fn keep_from(&mut self, arena: &Arena, index: usize) {
         let as_html5ever = self.as_html5ever();
-        for (node, kept) in self.nodes.iter().zip(&mut self.kept).skip(index) {
+        for (node, kept) in self.nodes.iter().zip(self.kept.iter_mut().skip(1)).skip(index) {
             *kept = Open::of(arena, *node, as_html5ever);
         }
-        self.current = self.nodes.last().map_or(Open::NOTHING, |node| Open::of(arena, *node, as_html5ever));
+        self.current = self.last(arena);
+    }
+
+    #[inline(never)]
+    fn last(&self, arena: &Arena) -> Open {
+        self.nodes.last().map_or(Open::NOTHING, |node| Open::of(arena, *node, self.as_html5ever()))
     }
 
     /// Makes room for an eighth more: what has no use in the end should be little.
