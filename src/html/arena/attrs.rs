@@ -84,6 +84,13 @@ impl Arena {
         self.attrs_in(self.attr_list(id))
     }
 
+    /// The attribute at a place of the list of an element that is as long.
+    #[inline]
+    pub(crate) fn attr_at(&self, id: NodeId, place: u32) -> Option<Attr> {
+        let list = self.attr_list(id);
+        if list.is_empty() { None } else { self.attrs.get(list.0 as usize + place as usize).copied() }
+    }
+
     /// The value of an attribute of a list.
     #[inline]
     pub(crate) fn attr_in(&self, list: AttrList, name: NameId) -> Option<Span> {

@@ -56,7 +56,19 @@ impl Arena {
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
         let attrs = Vec::with_capacity((source.len() / 32).min(64) + 8);
         let (side, far, long) = (Vec::new(), Vec::new(), Vec::new());
-        Self { source, side, nodes, far, long, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, many: usize::MAX, in_order: true }
+        Self {
+            source,
+            side,
+            nodes,
+            far,
+            long,
+            attrs,
+            names: Interner::new(),
+            roomy: Vec::new(),
+            read: 0,
+            many: usize::MAX,
+            in_order: true,
+        }
     }
 
     /// The source as the spans see it. Cheap to clone.

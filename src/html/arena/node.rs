@@ -101,13 +101,8 @@ pub(super) struct Far {
     pub(super) attrs: u32,
 }
 
-pub(super) const NODE: Node = Node {
-    parent: NodeId::NONE,
-    prev: NodeId::NONE,
-    next: NodeId::NONE,
-    data: u32::MAX,
-    head: Kind::Doctype as u32,
-};
+pub(super) const NODE: Node =
+    Node { parent: NodeId::NONE, prev: NodeId::NONE, next: NodeId::NONE, data: u32::MAX, head: Kind::Doctype as u32 };
 
 pub(super) static NOWHERE: Node = NODE;
 

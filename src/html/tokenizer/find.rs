@@ -58,7 +58,7 @@ fn find_near(a: u8, b: u8, c: u8, text: &[u8]) -> Option<Option<usize>> {
     for (place, bytes) in near.as_chunks::<8>().0.iter().enumerate() {
         let word = u64::from_le_bytes(*bytes);
         // The lowest bit set is that of a zero; those above it need not be.
-        let found = [a, b, c].map(|byte| zeros(word ^ ONES * u64::from(byte))).iter().fold(0, |all, zeros| all | zeros);
+        let found = [a, b, c].map(|byte| zeros(word ^ (ONES * u64::from(byte)))).iter().fold(0, |all, zeros| all | zeros);
         if found != 0 {
             return Some(Some(place * 8 + found.trailing_zeros() as usize / 8));
         }

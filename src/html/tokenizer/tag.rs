@@ -62,7 +62,11 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         let name = self.intern(name);
         self.tag += 1;
         let start = self.sink.arena().attr_count();
-        let Some((rest, self_closing)) = self.attributes::<KEPT>(rest, start) else {
+        let found = match rest {
+            [b'>', rest @ ..] => Some((rest, false)),
+            _ => self.attributes::<KEPT>(rest, start),
+        };
+        let Some((rest, self_closing)) = found else {
             self.sink.arena().drop_attrs(start);
             self.go_to_end();
             return;
@@ -109,7 +113,6 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// attributes of the tag are those of the arena from `start` on. `None` if the page ends.
     #[inline]
     fn attributes<const KEEP: bool>(&mut self, text: &'s [u8], start: usize) -> Option<(&'s [u8], bool)> {
-        let most = self.limits.attributes.min(start.saturating_add(self.limits.attributes_per_element));
         let mut rest = text;
         loop {
             rest = skip_white_space(rest);
@@ -142,7 +145,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
                 RawValue { start: 0, text: &[], changes: false }
             };
             if KEEP {
-                self.keep(name, value, most);
+                self.keep(name, value, start);
             }
         }
     }
@@ -174,9 +177,10 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         }
     }
 
-    /// Writes an attribute into the arena, unless the tag has one of this name; there may be `most` in all.
+    /// Writes an attribute into the arena, unless the tag has one of this name. Those of the tag begin at `start`.
     #[inline]
-    fn keep(&mut self, name: Name<'s>, value: RawValue<'s>, most: usize) {
+    fn keep(&mut self, name: Name<'s>, value: RawValue<'s>, start: usize) {
+        let most = self.limits.attributes.min(start.saturating_add(self.limits.attributes_per_element));
         if self.sink.arena().attr_count() >= most {
             self.sink.meet(Bound::Attributes);
             return;

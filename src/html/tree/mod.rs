@@ -188,7 +188,7 @@ impl Sink for Builder {
             return;
         }
         match self.mode {
-            Mode::InBody if !self.may_be_foreign() => self.text_in_body(text),
+            Mode::InBody | Mode::InCell if !self.may_be_foreign() => self.text_in_body(text),
             Mode::Text => self.insert_text(text),
             _ => self.dispatch_text(text),
         }

@@ -175,9 +175,7 @@ impl Builder {
                 let parent = self.arena.parent(open.node);
                 found = match parent.some() {
                     Some(parent) => Place { parent, before: open.node },
-                    None => {
-                        Place::end_of(index.checked_sub(1).and_then(|above| self.stack.node(above)).unwrap_or(parent))
-                    }
+                    None => Place::end_of(index.checked_sub(1).and_then(|above| self.stack.node(above)).unwrap_or(parent)),
                 };
                 break;
             }
