@@ -85,8 +85,10 @@ pub struct Exceeded {
     pub depth: bool,
     /// [`Limits::steps`]: the page ends where it was met.
     pub steps: bool,
-    /// [`Limits::nodes`], repeated elements, or memory: the page ends where it was met.
+    /// [`Limits::nodes`], or repeated elements: the page ends where it was met.
     pub nodes: bool,
+    /// [`Limits::memory_per_byte`]: the page ends where it was met.
+    pub memory: bool,
     /// Attributes were left out, of one element or of all from some place on.
     pub attributes: bool,
     /// The source is longer than 2 GiB, or what had to be written anew is: the rest was not read.
@@ -103,6 +105,6 @@ impl Exceeded {
     /// Whether a part of the source was not parsed.
     #[must_use]
     pub fn is_cut(self) -> bool {
-        self.steps || self.nodes || self.length
+        self.steps || self.nodes || self.memory || self.length
     }
 }

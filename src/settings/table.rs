@@ -100,6 +100,9 @@ settings_table! {
         /// Steps through lists of open elements for each byte of a page, beside 100,000; real pages need 0.11. Where a page takes
         /// more, its tree ends there.
         "HTML_STEPS_PER_BYTE" Restart html_steps_per_byte: u64 = Whole::<u64>::between(1, 1_000_000), json!(16);
+        /// Bytes of memory that a page takes while it is parsed, for each byte of it; 256 KiB always. Real pages need 3. Where
+        /// a page takes more, its tree ends there.
+        "HTML_MEMORY_PER_BYTE" Restart html_memory_per_byte: usize = Whole::<usize>::between(1, 1_000_000), json!(8);
     }
     "Redirects and retries" {
         /// Follow redirects.
@@ -332,6 +335,7 @@ impl Settings {
             nodes: self.html_max_nodes,
             attributes: self.html_max_attributes,
             steps_per_byte: self.html_steps_per_byte,
+            memory_per_byte: self.html_memory_per_byte,
             ..Limits::default()
         };
         PageOptions::default().engine(self.html_engine).limits(limits)

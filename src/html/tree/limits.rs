@@ -59,16 +59,19 @@ impl Builder {
     #[inline]
     pub(in crate::html) fn is_over_budget(&self) -> bool {
         self.steps > self.budget.steps
-            || self.arena.len() > self.budget.few && self.has_too_many_nodes()
+            || self.arena.len() > self.budget.few && (self.has_too_many_nodes() || self.takes_too_much())
             || self.repeats > self.budget.repeats
             || self.is_side_full()
     }
 
-    /// Whether there are more nodes than may be, or what is kept takes more memory.
-    #[inline(never)]
     fn has_too_many_nodes(&self) -> bool {
         self.arena.len() > self.budget.nodes
-            || self.arena.heap_bytes() + self.arena.next_growth() + self.heap_bytes() > self.budget.memory
+    }
+
+    /// Whether what is kept takes more memory than it may.
+    #[inline(never)]
+    fn takes_too_much(&self) -> bool {
+        self.arena.heap_bytes() + self.arena.next_growth() + self.heap_bytes() > self.budget.memory
     }
 
     /// Whether joined texts have filled the side buffer.
@@ -94,8 +97,8 @@ impl Builder {
         self.exceeded.steps |= self.steps > self.budget.steps;
         self.exceeded.length |= self.is_side_full();
         self.exceeded.attributes |= self.arena.has_too_many_names();
-        self.exceeded.nodes |=
-            self.arena.len() > self.budget.few && self.has_too_many_nodes() || self.repeats > self.budget.repeats;
+        self.exceeded.nodes |= self.has_too_many_nodes() || self.repeats > self.budget.repeats;
+        self.exceeded.memory |= self.arena.len() > self.budget.few && self.takes_too_much();
     }
 }
 

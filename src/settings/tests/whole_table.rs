@@ -193,6 +193,7 @@ fn the_documented_defaults_hold() {
     assert_eq!((settings.html_engine, settings.html_max_depth), (crate::html::Engine::Dragline, limits.depth));
     assert_eq!((settings.html_max_nodes, settings.html_max_attributes), (limits.nodes, limits.attributes));
     assert_eq!((settings.html_steps_per_byte, limits.steps), (limits.steps_per_byte, 100_000));
+    assert_eq!(settings.html_memory_per_byte, limits.memory_per_byte);
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
 }
