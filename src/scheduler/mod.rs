@@ -10,10 +10,15 @@
 mod clock;
 mod config;
 mod counters;
+pub mod disk;
 mod frontier;
+pub(crate) mod index;
 pub mod job;
 mod memory;
 pub mod message;
+#[cfg(test)]
+pub(crate) mod model;
+pub(crate) mod record;
 mod robots_gate;
 mod scope;
 mod slots;
@@ -32,6 +37,7 @@ use tokio::time::Instant;
 pub use self::clock::Clock;
 pub use self::config::SchedulerConfig;
 pub use self::frontier::Frontier;
+pub(crate) use self::frontier::Take;
 pub use self::memory::MemoryStore;
 use self::message::{Control, Order};
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};
