@@ -8,22 +8,20 @@
 //! of those the one with the highest priority (as far as known: a slot's line is sorted by its store, and
 //! only the priority of what was offered or pulled last is seen here), of those the one served longest ago.
 
-mod heap;
 mod names;
 mod slot;
 #[cfg(test)]
 mod tests;
 mod when;
 
-use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::heap::Heap;
 use self::names::Names;
-use self::slot::{Place, Slot};
+use self::slot::{Filed, Rank, Slot};
 use self::when::{Era, When};
 use super::job::SlotKey;
 use super::message::Pacing;
@@ -43,7 +41,7 @@ pub(crate) struct Slots {
     hops: Lane,
     jobs: Lane,
     /// Slots without work that are kept for their next send time or gate only.
-    expiring: Heap<When>,
+    expiring: BTreeSet<(When, SlotId)>,
     turn: u64,
 }
 
@@ -69,26 +67,8 @@ struct Slab(Vec<Option<Slot>>);
 /// Slots by when their hop or job may go.
 #[derive(Debug, Default)]
 struct Lane {
-    ready: Heap<Rank>,
-    timed: Heap<When>,
-}
-
-/// Which place of a slot a filing is about.
-#[derive(Debug, Clone, Copy)]
-enum Of {
-    Hop,
-    Job,
-}
-
-/// Places taken, priority, time of the last service: the least goes first.
-type Rank = (u32, Reverse<i32>, u64);
-
-/// Where a hop or a job belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Due {
-    Never,
-    Now(Rank),
-    At(When),
+    ready: BTreeSet<(Rank, SlotId)>,
+    timed: BTreeSet<(When, SlotId)>,
 }
 
 impl Slots {
@@ -103,7 +83,7 @@ impl Slots {
             free: Vec::new(),
             hops: Lane::default(),
             jobs: Lane::default(),
-            expiring: Heap::default(),
+            expiring: BTreeSet::new(),
             turn: 0,
         }
     }
@@ -207,7 +187,7 @@ impl Slots {
         if self.slot(id).is_some_and(|slot| slot.rare().crawl_delay < delay) {
             self.change(id, now, |slot| slot.rare_mut().crawl_delay = delay);
         }
-        self.slot(id).is_some_and(|slot| matches!(slot.filed, Place::Ready(_)))
+        self.slot(id).is_some_and(|slot| slot.filed == Filed::Ready)
     }
 
     /// Nothing of the slot goes before `until`; an earlier gate that lasts longer holds.
@@ -227,9 +207,9 @@ impl Slots {
     pub(crate) fn pick(&mut self, now: Instant, with_jobs: bool) -> Option<Pick> {
         self.advance(now);
         if let Some((_, id)) = self.hops.ready.first() {
-            return Some(Pick::Hop(id));
+            return Some(Pick::Hop(*id));
         }
-        let (_, id) = self.jobs.ready.first().filter(|_| with_jobs)?;
+        let (_, id) = self.jobs.ready.first().copied().filter(|_| with_jobs)?;
         let now = self.era.when(now);
         let robots = self.slot(id).is_some_and(|slot| slot.rare().robots_at.is_some_and(|at| at <= now));
         Some(if robots { Pick::Robots(id) } else { Pick::Queued(id) })
@@ -290,25 +270,25 @@ impl Slots {
 
     /// When the first job may go that waits for a time.
     pub(crate) fn next_job(&self) -> Option<Instant> {
-        self.jobs.timed.first().and_then(|(at, _)| self.era.instant(at))
+        self.jobs.timed.first().and_then(|(at, _)| self.era.instant(*at))
     }
 
     /// When the first hop or job may go that waits for a time.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let hop = self.hops.timed.first().and_then(|(at, _)| self.era.instant(at));
+        let hop = self.hops.timed.first().and_then(|(at, _)| self.era.instant(*at));
         hop.into_iter().chain(self.next_job()).min()
     }
 
     /// Files anew what waited for a time that has come, and drops slots that nothing speaks for any more.
     fn advance(&mut self, now: Instant) {
         let when = self.era.when(now);
-        while let Some((_, id)) = self.hops.timed.first().filter(|(at, _)| *at <= when) {
+        while let Some((_, id)) = self.hops.timed.first().copied().filter(|(at, _)| *at <= when) {
             self.file(id, now);
         }
-        while let Some((_, id)) = self.jobs.timed.first().filter(|(at, _)| *at <= when) {
+        while let Some((_, id)) = self.jobs.timed.first().copied().filter(|(at, _)| *at <= when) {
             self.file(id, now);
         }
-        while let Some((_, id)) = self.expiring.first().filter(|(at, _)| *at <= when) {
+        while let Some((_, id)) = self.expiring.first().copied().filter(|(at, _)| *at <= when) {
             self.file(id, now);
         }
     }
@@ -323,46 +303,49 @@ impl Slots {
 
     fn change(&mut self, id: SlotId, now: Instant, change: impl FnOnce(&mut Slot)) {
         if let Some(slot) = self.slab.get_mut(id) {
+            let was = [slot.hop_rank(), slot.rank()];
             change(slot);
-            self.file(id, now);
+            self.file_from(was, id, now);
         }
     }
 
-    /// Puts a slot where it belongs by its present state.
+    /// Puts a slot where it belongs by its present state, and by the present pacing.
     fn file(&mut self, id: SlotId, now: Instant) {
+        if let Some(slot) = self.slab.get(id) {
+            self.file_from([slot.hop_rank(), slot.rank()], id, now);
+        }
+    }
+
+    /// The same for a slot whose hop and job are filed under these ranks, if they may go.
+    fn file_from(&mut self, [hop_was, job_was]: [Rank; 2], id: SlotId, now: Instant) {
         let now = self.era.when(now);
-        let Some(slot) = self.slab.get(id) else {
+        let Some(slot) = self.slab.get_mut(id) else {
             return;
         };
         let (hop, job) = slot.due(&self.pacing, self.ahead, now);
-        let hop = Due::of(hop, now, (0, Reverse(0), slot.turn));
-        let job = Due::of(job, now, (slot.active, Reverse(slot.priority), slot.turn));
+        let (hop, mut job) = (filed(hop, now), filed(job, now));
         let is_idle = slot.is_idle();
-        let kept_until = if is_idle { slot.closed_until(&self.pacing) } else { None };
-        self.hops.file(&mut self.slab, Of::Hop, id, hop);
-        self.keep(id, None);
-        self.jobs.file(&mut self.slab, Of::Job, id, job);
-        if !is_idle {
-            if let Some(slot) = self.slab.get_mut(id) {
-                slot.slim();
+        if is_idle && let Some(until) = slot.closed_until(&self.pacing).filter(|until| *until > now) {
+            job = Filed::Kept(until);
+        }
+        let (hop_from, job_from) = (slot.rare().hop_filed, slot.filed);
+        if hop_from != hop {
+            slot.rare_mut().hop_filed = hop;
+        }
+        slot.filed = job;
+        slot.slim();
+        self.hops.refile(id, (hop_from, hop_was), (hop, slot.hop_rank()));
+        self.jobs.refile(id, (job_from, job_was), (job, slot.rank()));
+        if job_from != job {
+            if let Filed::Kept(until) = job_from {
+                self.expiring.remove(&(until, id));
             }
-        } else if kept_until.is_some_and(|until| until > now) {
-            self.keep(id, kept_until);
-        } else {
+            if let Filed::Kept(until) = job {
+                self.expiring.insert((until, id));
+            }
+        }
+        if is_idle && job == Filed::Nowhere {
             self.drop_slot(id);
-        }
-    }
-
-    /// Keeps a slot without work until then, or no longer.
-    fn keep(&mut self, id: SlotId, until: Option<When>) {
-        let Some(slot) = self.slab.get_mut(id) else { return };
-        let filed = slot.filed;
-        if let (Place::Expiring(place), None) = (filed, until) {
-            slot.filed = Place::Nowhere;
-            self.expiring.remove(place, |id, place| self.slab.set(Of::Job, id, Place::Expiring(place)));
-        }
-        if let Some(until) = until {
-            self.expiring.push(until, id, |id, place| self.slab.set(Of::Job, id, Place::Expiring(place)));
         }
     }
 
@@ -386,58 +369,30 @@ impl Slab {
     fn get_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
         self.0.get_mut(id.0 as usize).and_then(Option::as_mut)
     }
-
-    fn filed(&self, of: Of, id: SlotId) -> Place {
-        self.get(id).map_or(Place::Nowhere, |slot| match of {
-            Of::Hop => slot.rare().hop_filed,
-            Of::Job => slot.filed,
-        })
-    }
-
-    fn set(&mut self, of: Of, id: SlotId, place: Place) {
-        let Some(slot) = self.get_mut(id) else { return };
-        match of {
-            Of::Hop => slot.rare_mut().hop_filed = place,
-            Of::Job => slot.filed = place,
-        }
-    }
 }
 
 impl Lane {
-    fn file(&mut self, slab: &mut Slab, of: Of, id: SlotId, due: Due) {
-        let from = slab.filed(of, id);
-        match (from, due) {
-            (Place::Ready(place), Due::Now(rank)) => {
-                if self.ready.key(place) != Some(rank) {
-                    self.ready.change(place, rank, |id, place| slab.set(of, id, Place::Ready(place)));
-                }
-                return;
-            }
-            (Place::Timed(place), Due::At(at)) => {
-                if self.timed.key(place) != Some(at) {
-                    self.timed.change(place, at, |id, place| slab.set(of, id, Place::Timed(place)));
-                }
-                return;
-            }
-            (Place::Ready(place), _) => self.ready.remove(place, |id, place| slab.set(of, id, Place::Ready(place))),
-            (Place::Timed(place), _) => self.timed.remove(place, |id, place| slab.set(of, id, Place::Timed(place))),
-            (Place::Nowhere | Place::Expiring(_), _) => {}
+    fn refile(&mut self, id: SlotId, from: (Filed, Rank), to: (Filed, Rank)) {
+        if from.0 == to.0 && (from.1 == to.1 || from.0 != Filed::Ready) {
+            return;
         }
-        match due {
-            Due::Never if from == Place::Nowhere => {}
-            Due::Never => slab.set(of, id, Place::Nowhere),
-            Due::Now(rank) => self.ready.push(rank, id, |id, place| slab.set(of, id, Place::Ready(place))),
-            Due::At(at) => self.timed.push(at, id, |id, place| slab.set(of, id, Place::Timed(place))),
-        }
+        match from {
+            (Filed::Ready, rank) => self.ready.remove(&(rank, id)),
+            (Filed::At(at), _) => self.timed.remove(&(at, id)),
+            (Filed::Nowhere | Filed::Kept(_), _) => false,
+        };
+        match to {
+            (Filed::Ready, rank) => self.ready.insert((rank, id)),
+            (Filed::At(at), _) => self.timed.insert((at, id)),
+            (Filed::Nowhere | Filed::Kept(_), _) => false,
+        };
     }
 }
 
-impl Due {
-    fn of(due: Option<When>, now: When, rank: Rank) -> Self {
-        match due {
-            None => Self::Never,
-            Some(at) if at <= now => Self::Now(rank),
-            Some(at) => Self::At(at),
-        }
+fn filed(due: Option<When>, now: When) -> Filed {
+    match due {
+        None => Filed::Nowhere,
+        Some(at) if at <= now => Filed::Ready,
+        Some(at) => Filed::At(at),
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of one host, small for one of which there is only work that waits.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::super::job::SlotKey;
@@ -17,7 +18,7 @@ pub(super) struct Slot {
     /// Places taken.
     pub(super) active: u32,
     /// Where its job is filed, or the slot itself when it has none.
-    pub(super) filed: Place,
+    pub(super) filed: Filed,
     /// What most slots do not have.
     rare: Option<Box<Rare>>,
 }
@@ -35,27 +36,30 @@ pub(super) struct Rare {
     /// Places that were given out under a delay and are not sent yet.
     pub(super) unsent: u32,
     /// Where its hop is filed.
-    pub(super) hop_filed: Place,
+    pub(super) hop_filed: Filed,
     /// Its next job waits for robots.txt.
     pub(super) parked: bool,
 }
 
 /// Where something is filed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(super) enum Filed {
     #[default]
     Nowhere,
-    /// Among those that may go.
-    Ready(u32),
-    /// Among those that wait for a time.
-    Timed(u32),
-    /// Among those that are kept for their next send time or gate only.
-    Expiring(u32),
+    /// Among those that may go, under the slot's rank.
+    Ready,
+    /// Among those that wait for this time.
+    At(When),
+    /// Among those that are kept until this time, for their next send time or gate only.
+    Kept(When),
 }
+
+/// Places taken, priority, time of the last service: the least goes first.
+pub(super) type Rank = (u32, Reverse<i32>, u64);
 
 impl Slot {
     pub(super) fn new(key: SlotKey, turn: u64) -> Self {
-        Self { key, turn, queued_at: None, priority: 0, active: 0, filed: Place::Nowhere, rare: None }
+        Self { key, turn, queued_at: None, priority: 0, active: 0, filed: Filed::Nowhere, rare: None }
     }
 
     pub(super) fn rare(&self) -> &Rare {
@@ -66,7 +70,7 @@ impl Slot {
             robots_at: None,
             hops: 0,
             unsent: 0,
-            hop_filed: Place::Nowhere,
+            hop_filed: Filed::Nowhere,
             parked: false,
         };
         self.rare.as_deref().unwrap_or(&NOTHING)
@@ -82,6 +86,16 @@ impl Slot {
         if self.rare.as_deref().is_some_and(|rare| *rare == Rare::default()) {
             self.rare = None;
         }
+    }
+
+    /// What its job is filed under among those that may go.
+    pub(super) fn rank(&self) -> Rank {
+        (self.active, Reverse(self.priority), self.turn)
+    }
+
+    /// What its hop is filed under among those that may go.
+    pub(super) fn hop_rank(&self) -> Rank {
+        (0, Reverse(0), self.turn)
     }
 
     pub(super) fn delay(&self, pacing: &Pacing) -> Duration {
@@ -137,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_slot_with_waiting_jobs_only_is_small() {
-        assert!(size_of::<Option<Slot>>() <= 56, "{}", size_of::<Option<Slot>>());
+        assert!(size_of::<Option<Slot>>() <= 64, "{}", size_of::<Option<Slot>>());
         let mut slot = Slot::new(SlotKey(Arc::from("a.test")), 1);
         slot.rare_mut().hops += 1;
         slot.slim();
