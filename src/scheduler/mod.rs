@@ -16,6 +16,7 @@ pub mod job;
 mod memory;
 pub mod message;
 pub(crate) mod record;
+pub mod redis;
 mod robots_gate;
 mod scope;
 mod slots;

@@ -121,6 +121,23 @@ pub struct View {
 }
 
 impl View {
+    /// Before the first batch.
+    pub(super) const fn empty() -> Self {
+        Self {
+            books: Books { enqueued: 0, handled: 0, failed: 0, dropped: 0, set_aside: 0, pending: 0 },
+            out: 0,
+            held: 0,
+            workers: 0,
+            state: FleetState::Running,
+            cursors: Cursors { start: 0, idle: 0 },
+            start_finished: false,
+            start_open: false,
+            idle_elsewhere: false,
+            next_due: None,
+            returned: 0,
+        }
+    }
+
     /// Whether requests are pending that this worker does not hold and that may come to it: nobody may finish yet.
     #[must_use]
     pub const fn busy_elsewhere(&self) -> bool {
@@ -215,9 +232,7 @@ fn leased(value: Value) -> Result<Vec<Leased>, &'static str> {
             _ => return Err("a host"),
         };
         let job = match row.next()? {
-            Value::BulkString(bytes) => {
-                record::decode(&bytes).map(|(job, _)| Box::new(job)).map_err(|error| error.to_string())
-            }
+            Value::BulkString(bytes) => record::decode(&bytes).map(|(job, _)| Box::new(job)).map_err(|error| error.to_string()),
             _ => return Err("a record"),
         };
         leased.push(Leased { id, host, job, wants_sent: row.count()? > 0 });

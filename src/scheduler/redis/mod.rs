@@ -37,13 +37,14 @@ mod error;
 mod keys;
 mod options;
 mod script;
+mod server;
 mod store;
 #[cfg(test)]
 mod tests;
 mod trait_impl;
 mod url;
 
-pub use self::admin::{Page, RedisAdmin, Survey};
+pub use self::admin::{Ended, Kept, Page, RedisAdmin, Survey, WorkerRow};
 pub use self::answer::{Answer, Applied, Claim, Leased, Place, View};
 pub use self::batch::{Batch, Origin, PlaceFor};
 pub use self::error::RedisError;

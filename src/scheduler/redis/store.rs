@@ -1,5 +1,6 @@
 //! One worker's place in one job at a server.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use redis::Value;
@@ -23,7 +24,8 @@ const SHORTEST: Duration = Duration::from_millis(100);
 ///
 /// Each call is one round trip and waits for it: it belongs on a thread of its own.
 pub struct RedisStore {
-    pub(super) link: Link,
+    /// Behind a cell for the methods that only look.
+    pub(super) link: RefCell<Link>,
     pub(super) member: Membership,
     /// The job's meta hash.
     pub(super) meta: Vec<u8>,
@@ -55,7 +57,7 @@ impl RedisStore {
         let mut link = Link::new(url.clone(), options);
         link.check_server()?;
         let mut store = Self {
-            link,
+            link: RefCell::new(link),
             meta: format!("{}meta", keys::prefix(&member.job)).into_bytes(),
             member,
             token: uuid::Uuid::new_v4().simple().to_string(),
@@ -78,12 +80,13 @@ impl RedisStore {
         let number = *batch.number.get_or_insert(self.number + 1);
         self.number = number;
         let (wire, count) = batch.wire();
+        let link = self.link.get_mut();
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(1 << 52);
         let numbers =
-            [number, micros(self.link.options().visibility), u64::from(self.pacing.per_host.max(1)), micros(self.pacing.delay)];
+            [number, micros(link.options().visibility), u64::from(self.pacing.per_host.max(1)), micros(self.pacing.delay)];
         let texts = [self.member.worker.as_bytes(), self.token.as_bytes()];
         let args = Args::Written { texts: &texts, numbers: &numbers, wire, count };
-        let reply = self.link.script(&script::APPLY, &self.meta, &args)?;
+        let reply = link.script(&script::APPLY, &self.meta, &args)?;
         self.read(reply, batch.kinds())
     }
 
@@ -101,8 +104,8 @@ impl RedisStore {
 
     /// How long what was handed out belongs to this worker without a renewal.
     #[must_use]
-    pub const fn visibility(&self) -> Duration {
-        self.link.options().visibility
+    pub fn visibility(&self) -> Duration {
+        self.link.borrow().options().visibility
     }
 
     /// Changes the pacing of hosts, from the next batch on.
@@ -114,8 +117,9 @@ impl RedisStore {
     ///
     /// # Errors
     /// When the server cannot be used.
-    pub fn state(&mut self, name: &str) -> Result<Option<Vec<u8>>, RedisError> {
-        match self.link.command(redis::cmd("HGET").arg(self.key("states")).arg(name))? {
+    pub fn state(&self, name: &str) -> Result<Option<Vec<u8>>, RedisError> {
+        let reply = self.link.borrow_mut().command(redis::cmd("HGET").arg(self.key("states")).arg(name))?;
+        match reply {
             Value::BulkString(bytes) => Ok(Some(bytes)),
             Value::Nil => Ok(None),
             _ => Err(self.unreadable("a saved state")),
@@ -128,20 +132,14 @@ impl RedisStore {
     }
 
     pub(super) fn unreadable(&self, what: &'static str) -> RedisError {
-        RedisError::Reply { address: self.link.address(), what }
+        RedisError::Reply { address: self.link.borrow().address(), what }
     }
 
     fn join(&mut self) -> Result<(), RedisError> {
-        let visibility = self.link.options().visibility.as_micros().to_string();
-        let args = [
-            FORMAT.to_string(),
-            self.member.spider.clone(),
-            self.member.worker.clone(),
-            self.token.clone(),
-            visibility,
-        ];
+        let visibility = self.visibility().as_micros().to_string();
+        let args = [FORMAT.to_string(), self.member.spider.clone(), self.member.worker.clone(), self.token.clone(), visibility];
         let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
-        let reply = self.link.script(&script::JOIN, &self.meta, &Args::List(&args))?;
+        let reply = self.link.get_mut().script(&script::JOIN, &self.meta, &Args::List(&args))?;
         let words = answer::array(reply).ok_or_else(|| self.unreadable("the answer to a worker that joins"))?;
         let word = |at: usize| match words.get(at) {
             Some(Value::BulkString(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
@@ -150,7 +148,7 @@ impl RedisStore {
         let job = self.member.job.clone();
         match word(0).as_str() {
             "ok" => Ok(()),
-            "foreign" => Err(RedisError::Foreign { address: self.link.address(), key: word(1) }),
+            "foreign" => Err(RedisError::Foreign { address: self.link.borrow().address(), key: word(1) }),
             "newer" => Err(RedisError::Newer { job, found: word(1), known: FORMAT }),
             "spider" => Err(RedisError::OtherSpider { job, found: word(1), spider: self.member.spider.clone() }),
             _ => Err(self.unreadable("the answer to a worker that joins")),
@@ -162,7 +160,9 @@ impl RedisStore {
             Value::BulkString(word) if word == b"taken" => {
                 return Err(RedisError::WorkerTaken { worker: self.member.worker.clone() });
             }
-            Value::BulkString(word) if word == b"gone" => return Err(RedisError::Rewound { address: self.link.address() }),
+            Value::BulkString(word) if word == b"gone" => {
+                return Err(RedisError::Rewound { address: self.link.borrow().address() });
+            }
             _ => {}
         }
         let applied = answer::applied(reply, kinds).map_err(|what| self.unreadable(what))?;

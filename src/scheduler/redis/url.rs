@@ -161,7 +161,10 @@ mod tests {
     fn another_node_is_asked_with_the_same_credentials() {
         let url: RedisUrl = "redis://:s3cret@one:7000".parse().unwrap();
         let moved = url.moved_to("two:7001").unwrap();
-        assert_eq!((moved.to_string().as_str(), moved.info().redis_settings().password()), ("redis://two:7001/0", Some("s3cret")));
+        assert_eq!(
+            (moved.to_string().as_str(), moved.info().redis_settings().password()),
+            ("redis://two:7001/0", Some("s3cret"))
+        );
         assert_eq!(url.moved_to(":7002").unwrap().to_string(), "redis://one:7002/0");
         assert!(url.moved_to("two").is_none());
     }

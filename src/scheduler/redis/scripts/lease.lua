@@ -45,6 +45,10 @@ local function lease(max)
       local paced = is_paced(host)
       local room = paced and (host.unsent == '' and 1 or 0) or per_host
       room = math.min(room, per_host - host.places)
+      if math.max(host.closed, host.hop, gate_of(name)) > now then
+        -- It was listed without a look at its clock.
+        room = 0
+      end
       local take = math.min(share, room, max - #tags)
       if take > 0 then
         if not host.ripe then
