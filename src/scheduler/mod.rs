@@ -22,6 +22,8 @@ mod scope;
 mod slots;
 pub mod store;
 #[cfg(test)]
+pub(crate) mod model;
+#[cfg(test)]
 pub(crate) mod suite;
 #[cfg(test)]
 pub(crate) mod testing;
