@@ -36,6 +36,10 @@ local function lease(max)
   file_touched()
   local open = call('ZRANGEBYSCORE', HOSTS, '-inf', now, 'LIMIT', 0, max)
   local tags, names, wants = {}, {}, {}
+  for n, name in ipairs(open) do
+    -- Each a little later than the one before it, so that they take turns the next time as well.
+    touch(name).served = now - #open + n
+  end
   -- Everyone gets one, or the same share; what some leave is shared anew.
   while #tags < max and #open > 0 do
     local share = math.max(1, math.floor((max - #tags) / #open))
@@ -64,7 +68,6 @@ local function lease(max)
         end
         if got > 0 then
           host.places = host.places + got
-          host.served = now
           if paced then
             host.unsent = string.sub(popped[1], 13)
           end
