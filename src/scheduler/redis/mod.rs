@@ -40,7 +40,7 @@ mod script;
 mod server;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod trait_impl;
 mod url;
 
