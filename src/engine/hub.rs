@@ -33,6 +33,7 @@ use crate::api::stats::Stats;
 use crate::collector;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::scheduler::message::Rest;
 use crate::settings::RequestRecords;
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
@@ -76,6 +77,8 @@ pub(crate) struct HubConfig {
     pub close_after: CloseAfter,
     /// How many start requests an earlier run has.
     pub start_cursor: u64,
+    /// Other workers of the job have the same frontier: one of them runs `start`, and none ends the job alone.
+    pub is_shared: bool,
     /// The lease rules.
     pub ask: AskFor,
     /// Which requests speak for themselves only.
@@ -223,6 +226,10 @@ pub(crate) struct Hub {
     /// Spider and extensions have heard that the job is over.
     pub(super) farewell: bool,
     pub(super) reporter_says: Option<String>,
+    /// Why the frontier gives nothing out.
+    pub(super) frontier_says: Option<String>,
+    /// Whose word it is that the job is over.
+    pub(super) rest: Rest,
     /// Offers without room to be tried again, since something has left the frontier.
     pub(super) offers_to_try: usize,
     /// The spider's last `idle` made nothing new.
@@ -240,7 +247,6 @@ impl Hub {
     pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
         let stats = config.context.stats().clone();
         // Four fifths of the queue: in a crawl no report is ever dropped.
-        let seeds_taken = config.start_cursor;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
         let ahead = config.is_remote.then(Ahead::default);
         let is_paced = !config.context.settings().download_delay.is_zero();
@@ -267,7 +273,7 @@ impl Hub {
             seeds_done: false,
             start_failed: None,
             seeds_waiting: Vec::new(),
-            seeds_taken,
+            seeds_taken: 0,
             start_gave_items: false,
             idle_made: 0,
             idle_stored: 0,
@@ -300,6 +306,8 @@ impl Hub {
             closed: None,
             farewell: false,
             reporter_says: None,
+            frontier_says: None,
+            rest: Rest::Ours,
             offers_to_try: 0,
             idle_answered: false,
             report_limit,
@@ -314,8 +322,7 @@ impl Hub {
         use crate::parser::message::Order;
         tracing::info!(target: "dragline::engine", "Spider opened");
         self.acts.push(Act::Parser(Some(0), Order::Signal(Lifecycle::Opened)));
-        let tag = self.open(Kind::Start, State::Parsing, now);
-        self.acts.push(Act::Parser(Some(0), Order::Start { tag, cursor: self.config.start_cursor }));
+        self.begin_start(now);
     }
 
     /// Takes one fact.
@@ -324,6 +331,7 @@ impl Hub {
             Fact::Accepted(accepted) => self.accepted(accepted, now),
             Fact::Ready(ready) => self.ready(ready, now),
             Fact::Paced(paced) => self.paced(*paced, now),
+            Fact::Fleet(news) => self.fleet(news, now),
             Fact::Leased(leased) => self.leased(leased, now),
             Fact::Refused(refused) => self.refused(refused, now),
             Fact::RenewFailed(failed) => self.renew_failed(&failed),
@@ -450,8 +458,8 @@ impl Hub {
 
     /// Frees the ticket's place of its slot.
     pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some(slot) = self.tickets.get_mut(&ticket).and_then(|t| t.slot.take()) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { slot }));
+        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
         }
     }
 

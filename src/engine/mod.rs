@@ -10,6 +10,7 @@ mod bounds;
 mod callback;
 mod commit;
 mod ending;
+mod fleet;
 mod flow;
 mod guard;
 pub mod hub;

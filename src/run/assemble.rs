@@ -35,7 +35,7 @@ use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::scheduler::message::Pacing;
 use crate::scheduler::store::Store;
-use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
+use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
 /// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
@@ -54,12 +54,22 @@ const ROBOTS_AGAIN: Duration = Duration::from_secs(600);
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
-    pub store: Box<dyn Store>,
+    pub frontier: Keeping,
     pub delivery: Delivery,
+}
+
+/// Where the queue is kept.
+pub(crate) enum Keeping {
+    /// In a store of this process.
+    Alone(Box<dyn Store>),
+    /// At a server, for all workers of the job; its actor blocks on the network and needs a thread of its own.
+    Shared(Box<dyn FnOnce(SchedulerConfig, Stats, Instant) -> Arc<Mutex<dyn Queue>>>),
 }
 
 /// Where actors live.
 pub(crate) struct Threads {
+    /// Of the scheduler, whose shared frontier waits for a network.
+    pub scheduler: Place,
     pub collector: Place,
     pub courier: Place,
     pub parsers: Vec<Place>,
@@ -114,7 +124,7 @@ impl Entry {
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
     let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
-    let Backends { plane, transport, store, delivery } = backends;
+    let Backends { plane, transport, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
     let engine = entry.controls();
@@ -127,16 +137,23 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let frontier =
-        Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
-    let start_cursor = frontier.start_cursor();
-    let frontier = Arc::new(Mutex::new(frontier));
+    let config = scheduler_config(&settings, spider.as_ref(), seed);
+    let is_shared = matches!(frontier, Keeping::Shared(_));
+    let mut start_cursor = 0;
+    let frontier: Arc<Mutex<dyn Queue>> = match frontier {
+        Keeping::Alone(store) => {
+            let frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
+            start_cursor = frontier.start_cursor();
+            Arc::new(Mutex::new(frontier))
+        }
+        Keeping::Shared(make) => make(config, stats.clone(), now),
+    };
     let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
     let make = {
         let facts = facts.clone();
         move |_| Scheduler::new(frontier.clone(), facts.clone())
     };
-    hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
+    hold(&mut stoppers, supervise(threads.scheduler, &scheduler, Policy::FATAL, make, died()));
 
     let releasing = Releasing::default();
     let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(BROKER_BOUND));
@@ -240,7 +257,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub = Hub::new(
-        hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote),
+        hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, (is_remote, is_shared)),
         Bytes::new(size(settings.window_bytes)),
         now,
     );
@@ -292,7 +309,7 @@ fn hub_config(
     rules: &Arc<Rules>,
     releaser: crate::engine::ticket::Releaser,
     start_cursor: u64,
-    is_remote: bool,
+    (is_remote, is_shared): (bool, bool),
 ) -> HubConfig {
     HubConfig {
         concurrent: settings.concurrent_requests,
@@ -310,6 +327,7 @@ fn hub_config(
         callback_timeout: settings.callback_timeout,
         close_after: CloseAfter::of(settings),
         start_cursor,
+        is_shared,
         ask: {
             let rules = rules.clone();
             Box::new(move |job| rules.ask(&job.request))

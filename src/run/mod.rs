@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
+pub(crate) use assemble::{Backends, Entry, Job, Keeping, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
@@ -193,7 +193,8 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         seed: seeds.jitter,
     };
     let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
-    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
+    let backends =
+        Backends { plane: plane.clone(), transport: Arc::new(transport), frontier: Keeping::Alone(Box::new(memory)), delivery };
     let earlier =
         Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
@@ -314,6 +315,7 @@ impl Pool {
         let net = self.net();
         let spares = self.spares.clone();
         Threads {
+            scheduler: Place::Here,
             collector: if self.plan.delivery_on_hub { Place::Here } else { self.delivery.place() },
             courier: self.delivery.place(),
             parsers: self.parsers.iter().map(Arbiter::place).collect(),

@@ -18,14 +18,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::robots::RobotsDesk;
+use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
-use super::counters::Counters;
+use super::intake::Intake;
 use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
-use super::message::{Control, Due, Order, Paced, Ready, RobotsAnswer, Scope as GateScope, Verdict};
+use super::message::{Control, Due, Order, Paced, Ready, Rest, Scope as GateScope, Verdict};
+use super::robots_desk::{RobotsDesk, no_answer};
 use super::robots_gate::Pass;
-use super::scope::Scope;
 use super::slots::{Pick, SlotId, Slots};
 use super::store::{Pulled, Store, StoreError};
 use crate::api::stats::Stats;
@@ -39,12 +39,10 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub struct Frontier {
     store: Box<dyn Store>,
     clock: Clock,
-    scope: Scope,
+    intake: Intake,
     slots: Slots,
-    robots: RobotsDesk,
-    counters: Counters,
+    robots: RobotsDesk<SlotId>,
     seeds_stop_at: usize,
-    returns_offsite: bool,
     waiting: HashMap<SlotId, Waiting>,
     /// Jobs handed out in all, and up to how many may be.
     handed: u64,
@@ -92,12 +90,10 @@ impl Frontier {
         }
         Self {
             clock,
-            scope: Scope::new(&config),
+            intake: Intake::new(&config, stats, store.medium()),
             slots,
             robots: RobotsDesk::new(config.robots_agent),
-            counters: Counters::new(stats, store.medium()),
             seeds_stop_at: config.seeds_stop_at,
-            returns_offsite: config.returns_offsite,
             waiting: HashMap::new(),
             handed: 0,
             granted: 0,
@@ -110,63 +106,6 @@ impl Frontier {
             touched: Vec::new(),
             store,
         }
-    }
-
-    /// Takes an order. Answers come with the turn's end.
-    pub(crate) fn order(&mut self, order: Order, now: Instant) {
-        match order {
-            Order::Offer { offer, jobs, seeds } => self.offer(offer, jobs, seeds, now),
-            Order::Pull { seq, upto } => {
-                self.granted = if self.stopped { 0 } else { upto };
-                self.pull = seq;
-                self.asked = true;
-            }
-            Order::Settle { id, outcome } => self.settle(id, outcome, now),
-            Order::PutBack { job, delay } => self.put_back(job, delay, now),
-            Order::Hop { tag, job } => self.hop(tag, job, now),
-            Order::Sent { slot, at } => self.slots.sent(&slot.0, at, now),
-            Order::Freed { slot } => self.slots.freed(&slot.0, now),
-        }
-    }
-
-    /// Takes a command.
-    pub(crate) fn control(&mut self, control: Control, now: Instant) {
-        match control {
-            Control::Gate { scope: GateScope::Slot(slot), until } => self.slots.gate(&slot.0, until, now),
-            Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
-            Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
-            Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
-            Control::Ahead(more) => self.slots.set_ahead(more, now),
-            Control::Stop => {
-                self.stopped = true;
-                self.granted = 0;
-            }
-            Control::Tick => {}
-        }
-    }
-
-    /// Ends a turn: gives out what may go, and everything there is to tell.
-    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
-        // Ends: each pick gives a hop or a job, or leaves its slot waiting for something.
-        while let Some(pick) = self.slots.pick(now, self.granted > self.handed) {
-            match pick {
-                Pick::Hop(id) => self.give_hop(id, now),
-                Pick::Robots(id) => self.give_robots_put_back(id, now),
-                Pick::Queued(id) => self.give_queued(id, now),
-            }
-        }
-        if self.asked || !self.due.is_empty() {
-            self.asked = false;
-            let ready = Ready {
-                jobs: std::mem::take(&mut self.due),
-                books: self.store.books(),
-                next_due: self.slots.next_job(),
-                after_offer: self.after_offer,
-                seq: self.pull,
-            };
-            self.facts.push(Fact::Ready(ready));
-        }
-        Turn { facts: std::mem::take(&mut self.facts), wake: self.slots.next() }
     }
 
     /// Jobs handed out in all.
@@ -186,15 +125,74 @@ impl Frontier {
     pub fn books(&self) -> super::job::Books {
         self.store.books()
     }
+}
 
+impl Queue for Frontier {
+    fn order(&mut self, order: Order, now: Instant) {
+        match order {
+            Order::Offer { offer, jobs, seeds } => self.offer(offer, jobs, seeds, now),
+            Order::Pull { seq, upto } => {
+                self.granted = if self.stopped { 0 } else { upto };
+                self.pull = seq;
+                self.asked = true;
+            }
+            Order::Settle { id, outcome } => self.settle(id, outcome, now),
+            Order::PutBack { job, delay } => self.put_back(job, delay, now),
+            Order::Hop { tag, job } => self.hop(tag, job, now),
+            Order::Sent { slot, at, .. } => self.slots.sent(&slot.0, at, now),
+            Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            // What concerns other workers concerns nobody here.
+            Order::StartOver | Order::IdleOver => {}
+        }
+    }
+
+    fn control(&mut self, control: Control, now: Instant) {
+        match control {
+            Control::Gate { scope: GateScope::Slot(slot), until } => self.slots.gate(&slot.0, until, now),
+            Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
+            Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
+            Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
+            Control::Ahead(more) => self.slots.set_ahead(more, now),
+            Control::Stop => {
+                self.stopped = true;
+                self.granted = 0;
+            }
+            Control::StopAll { .. } | Control::Finish | Control::Tick => {}
+        }
+    }
+
+    fn turn(&mut self, now: Instant) -> Turn {
+        // Ends: each pick gives a hop or a job, or leaves its slot waiting for something.
+        while let Some(pick) = self.slots.pick(now, self.granted > self.handed) {
+            match pick {
+                Pick::Hop(id) => self.give_hop(id, now),
+                Pick::Robots(id) => self.give_robots_put_back(id, now),
+                Pick::Queued(id) => self.give_queued(id, now),
+            }
+        }
+        if self.asked || !self.due.is_empty() {
+            self.asked = false;
+            let ready = Ready {
+                jobs: std::mem::take(&mut self.due),
+                books: self.store.books(),
+                next_due: self.slots.next_job(),
+                after_offer: self.after_offer,
+                seq: self.pull,
+                rest: Rest::Ours,
+            };
+            self.facts.push(Fact::Ready(ready));
+        }
+        Turn { facts: std::mem::take(&mut self.facts), wake: self.slots.next() }
+    }
+}
+
+impl Frontier {
     fn settle(&mut self, id: RequestId, outcome: Outcome, now: Instant) {
         if let Err(error) = self.store.settle(id, outcome) {
             report("settle a request", &error);
         }
         if let Some(origin) = self.robots.ended(id) {
-            // Pages wait for this answer: that it will not come is an answer too.
-            let why = Arc::from("the robots.txt request ended without an answer");
-            self.robots_answer(&origin, RobotsAnswer::Unavailable { why, again_in: Duration::from_secs(60) }, now);
+            self.robots_answer(&origin, no_answer(), now);
         }
     }
 
@@ -209,7 +207,7 @@ impl Frontier {
             return;
         }
         let priority = job.request.priority_value();
-        self.counters.enqueued(1);
+        self.intake.counters.enqueued(1);
         if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
             report("put a request back", &error);
         }
@@ -231,15 +229,15 @@ impl Frontier {
         if job.kind == JobKind::Robots {
             return None;
         }
-        if self.scope.is_offsite(&job.request) {
-            self.filtered_offsite(job.url().host_str().unwrap_or_default());
+        if self.intake.is_offsite(&job.request) {
+            self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             return Some(Verdict::Offsite);
         }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.filtered_duplicates(1, job.first_url.as_deref());
+                    self.intake.filtered_duplicates(1, job.first_url.as_deref());
                     return Some(Verdict::Duplicate);
                 }
                 // Fetching a page twice is better than losing it.
@@ -249,7 +247,7 @@ impl Frontier {
         match self.robots.look(job, now) {
             Pass::Go { .. } => None,
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 Some(Verdict::Forbidden)
             }
             Pass::Unavailable(why) => Some(Verdict::RobotsUnavailable(why)),
@@ -277,7 +275,7 @@ impl Frontier {
             }
             Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 self.give_refused(id, job, Verdict::Forbidden);
             }
             Pass::Unavailable(why) => self.give_refused(id, job, Verdict::RobotsUnavailable(why)),
@@ -294,7 +292,7 @@ impl Frontier {
         }
         let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
             Ok(Pulled::Job(job)) => {
-                self.counters.dequeued(1);
+                self.intake.counters.dequeued(1);
                 return Some(job);
             }
             Ok(Pulled::NotBefore(at)) => Some(self.clock.instant(at)),

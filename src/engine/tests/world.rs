@@ -30,6 +30,7 @@ use crate::engine::window::Bytes as Window;
 use crate::parser::message::{CallbackFault, Order as ParserOrder};
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Rejected, Report};
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
+use crate::scheduler::Queue as _;
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::{Clock, Frontier, MemoryStore, SchedulerConfig};
@@ -191,6 +192,7 @@ impl World {
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
             start_cursor: 0,
+            is_shared: false,
             may_differ: Box::new(|_| false),
             stays: Box::new(move |job, to| mood.wide || job.url().origin() == to.origin()),
             ask: Box::new(|job| {

@@ -34,7 +34,7 @@ use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
 use crate::plane::{Ask, ControlPlane, LeaseId, PlaneError, PlaneLedger, Report};
-use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
+use crate::run::{Backends, Entry, Job, Keeping, Progress, Running, Threads, assemble};
 use crate::scheduler::MemoryStore;
 use crate::scheduler::store::Store;
 use crate::settings::{LeaseRule, OnFatal, Settings, UnmatchedLease};
@@ -291,7 +291,7 @@ impl Stand {
             progress: Arc::new(Progress::default()),
             seed: 5,
         };
-        let backends = Backends { plane: plane.clone(), transport: wire.clone(), store, delivery };
+        let backends = Backends { plane: plane.clone(), transport: wire.clone(), frontier: Keeping::Alone(store), delivery };
         let arbiters: Arc<Mutex<Vec<Arbiter>>> = Arc::default();
         let place = {
             let (arbiters, threads) = (arbiters.clone(), self.threads);
@@ -307,6 +307,7 @@ impl Stand {
         };
         let here = tokio::runtime::Handle::current();
         let threads = Threads {
+            scheduler: Place::Here,
             collector: Place::Here,
             courier: Place::Here,
             parsers: (0..self.parsers).map(|_| place()).collect(),
