@@ -46,6 +46,7 @@ use crate::parser::pulse::Pulse;
 use crate::run::Progress;
 use crate::{broker, collector, downloader, parser, reporter, scheduler};
 use act::{Act, ParserCommand};
+pub(crate) use fleet::SHUTDOWN;
 use hub::Hub;
 use message::{Control, Ended, Fact, Peer, StopReason};
 use outbox::{Outbox, Parsers};

@@ -10,11 +10,17 @@
 mod clock;
 mod config;
 mod counters;
+#[cfg(feature = "redis")]
+pub(crate) mod fleet;
 mod frontier;
+pub(crate) mod index;
 mod intake;
 pub mod job;
 mod memory;
 pub mod message;
+pub(crate) mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod robots_desk;
 mod robots_gate;
 mod scope;

@@ -6,9 +6,10 @@ use tokio::time::Instant;
 
 use super::SharedFrontier;
 use super::step::Step;
+use crate::api::failure::FailureKind;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
-use crate::scheduler::job::{Job, JobKind, RequestId, SlotKey};
+use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::message::{Due, Paced, RobotsAnswer, Verdict};
 use crate::scheduler::redis::{Leased, Place};
 use crate::scheduler::robots_desk::{no_answer, robots_job};
@@ -43,12 +44,16 @@ impl SharedFrontier {
     pub(super) fn leased(&mut self, leased: Leased, now: Instant) -> bool {
         let Leased { id, host, job, wants_sent } = leased;
         self.held.insert(id);
+        if self.stopped {
+            self.give_back(id, Duration::ZERO);
+            return false;
+        }
         let job = match job {
             Ok(job) => job,
             Err(why) => {
                 tracing::error!(?id, host = &*host.0, why, "a request of the shared frontier cannot be read; it is set aside");
                 self.stats.inc("frontier/unreadable");
-                self.settle(id, crate::scheduler::job::Outcome::SetAside);
+                self.settle(id, Outcome::SetAside);
                 return false;
             }
         };
@@ -198,6 +203,10 @@ impl SharedFrontier {
 
     /// The server's word on a place.
     pub(super) fn placed(&mut self, mut waiting: Box<Waiting>, place: Place, now: Instant) {
+        if self.stopped && place != Place::Lost {
+            self.no_place_wanted(*waiting);
+            return;
+        }
         match place {
             Place::Go { after, wants_sent } => {
                 waiting.at = now + after;
@@ -249,10 +258,7 @@ impl SharedFrontier {
     /// Gives back what waits here: nothing more is given out.
     pub(super) fn empty_hands(&mut self) {
         for waiting in std::mem::take(&mut self.waiting) {
-            match waiting.hop {
-                Some(tag) => self.paced(tag, waiting.job, Verdict::PutBack),
-                None => self.give_back(waiting.job.id, Duration::ZERO),
-            }
+            self.no_place_wanted(*waiting);
         }
         for page in self.robots.take_parked().into_iter().flatten() {
             self.give_back(page.id, Duration::ZERO);
@@ -264,7 +270,22 @@ impl SharedFrontier {
     /// Gives back what there is no credit for.
     pub(super) fn give_back_ready(&mut self) {
         for due in std::mem::take(&mut self.ready) {
-            self.give_back(due.job.id, Duration::ZERO);
+            self.let_go(due.job.id, due.job.kind);
+        }
+    }
+
+    fn no_place_wanted(&mut self, waiting: Waiting) {
+        match waiting.hop {
+            Some(tag) => self.paced(tag, waiting.job, Verdict::PutBack),
+            None => self.let_go(waiting.job.id, waiting.job.kind),
+        }
+    }
+
+    /// Gives back what was not begun. A robots.txt request is nobody else's: it ends.
+    pub(super) fn let_go(&mut self, id: RequestId, kind: JobKind) {
+        match kind {
+            JobKind::Page => self.give_back(id, Duration::ZERO),
+            JobKind::Robots => self.settle(id, Outcome::Dropped(FailureKind::Cancelled)),
         }
     }
 

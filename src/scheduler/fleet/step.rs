@@ -109,6 +109,11 @@ impl Exchange {
 }
 
 impl Step {
+    /// Whether it asks for something new for this worker, or keeps what it has.
+    pub(super) const fn is_question(&self) -> bool {
+        matches!(self, Self::Lease(_) | Self::ClaimStart | Self::ClaimIdle | Self::Renew(_))
+    }
+
     /// Jobs in it: what an exchange costs the server.
     pub(super) fn jobs(&self) -> usize {
         match self {
