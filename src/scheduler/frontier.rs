@@ -13,7 +13,6 @@ mod robots;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;

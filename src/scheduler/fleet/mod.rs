@@ -33,7 +33,7 @@ use super::config::SchedulerConfig;
 use super::frontier::Turn;
 use super::intake::Intake;
 use super::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
-use super::message::{Control, Due, Fleet, Order, Pacing, Ready, Rest, Scope, Verdict};
+use super::message::{Control, Due, Order, Pacing, Ready, Rest, Scope};
 use super::redis::{FleetPacing, FleetState, Origin, View};
 use super::robots_desk::RobotsDesk;
 use super::store::{Cursors, Medium};
@@ -205,9 +205,12 @@ impl SharedFrontier {
             self.due.push(due);
         }
         // Robots.txt waits for a credit: pages that have theirs wait for it.
-        let robots: VecDeque<Due> = self.ready.extract_if(.., |due| due.job.kind == JobKind::Robots).collect();
+        let (robots, pages) = std::mem::take(&mut self.ready).into_iter().partition(|due| due.job.kind == JobKind::Robots);
+        self.ready = pages;
         self.give_back_ready();
-        self.ready = robots;
+        if !self.stopped {
+            self.ready = robots;
+        }
     }
 
     /// Credits that nothing here waits for.
@@ -271,9 +274,9 @@ impl Queue for SharedFrontier {
             }
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
-            Order::Sent { id, at, .. } => {
+            Order::Sent { id, slot, at } => {
                 let pause = self.pause();
-                self.steps.push_back(Step::Sent { id, at, pause });
+                self.steps.push_back(Step::Sent { slot, id, at, pause });
             }
             Order::Freed { id, .. } => self.steps.push_back(Step::Freed(id)),
             Order::StartOver => {

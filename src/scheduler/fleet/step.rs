@@ -65,6 +65,7 @@ pub(crate) enum Step {
     /// A redirect's target, which may be known.
     MarkSeen(Tag, Box<Job>),
     Sent {
+        slot: SlotKey,
         id: RequestId,
         at: Instant,
         pause: Duration,
@@ -132,7 +133,7 @@ impl Step {
             Self::GiveBack(id, delay) => batch.give_back(*id, *delay),
             Self::Settle(id, outcome) => batch.settle(*id, *outcome),
             Self::MarkSeen(_, job) => batch.mark_seen(job.key),
-            Self::Sent { id, at, pause } => batch.sent(*id, now.saturating_duration_since(*at), *pause),
+            Self::Sent { slot, id, at, pause } => batch.sent(slot, *id, now.saturating_duration_since(*at), *pause),
             Self::Freed(id) => batch.freed(*id),
             Self::Gate(slot, until) => batch.gate(slot, until.saturating_duration_since(now)),
             Self::Lift(slot) => batch.lift(slot),
