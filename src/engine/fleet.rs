@@ -25,8 +25,6 @@ impl Hub {
             Fleet::Elected { .. } => {}
             Fleet::IdleFrom(made) => self.idle_made = self.idle_made.max(made),
             Fleet::Stops(reason) => self.stop(StopReason::Fleet(reason), now),
-            Fleet::Waits(why) => self.frontier_says = Some(why),
-            Fleet::GoesOn => self.frontier_says = None,
             Fleet::Lost(why) => self.stop(StopReason::FrontierLost(why), now),
         }
     }
@@ -37,7 +35,7 @@ impl Hub {
             self.seeds_done = true;
             self.rest = Rest::Elsewhere;
         } else {
-            self.run_start(self.config.start_cursor, now);
+            self.run_start(self.config.cursors.start, now);
         }
     }
 

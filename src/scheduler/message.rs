@@ -82,6 +82,8 @@ pub enum Control {
         scope: Scope,
         /// Until when.
         until: Instant,
+        /// For whom.
+        hold: Hold,
     },
     /// A gate is over before its time.
     Lift {
@@ -111,6 +113,15 @@ pub enum Control {
     Finish,
     /// The scheduler's own timer.
     Tick,
+}
+
+/// Whom a gate holds back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// This run: what it waits for ends with the run, or is lifted before its time.
+    Run,
+    /// The job: a run that is started before `until` waits as well.
+    Job,
 }
 
 /// What a gate holds back.
@@ -216,11 +227,7 @@ pub enum Fleet {
     IdleFrom(u64),
     /// The whole job stops, for this finish reason.
     Stops(String),
-    /// The server cannot be reached: nothing goes out, and nothing is lost.
-    Waits(String),
-    /// It is reached again.
-    GoesOn,
-    /// It was not reached for as long as the settings allow.
+    /// The server was not reached for as long as the settings allow, or refuses for good: why, for people.
     Lost(String),
 }
 

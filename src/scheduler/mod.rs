@@ -41,7 +41,7 @@ use tokio::time::Instant;
 pub use self::clock::Clock;
 pub use self::config::SchedulerConfig;
 pub use self::frontier::Frontier;
-use self::frontier::Turn;
+pub(crate) use self::frontier::{Take, Turn};
 pub use self::memory::MemoryStore;
 use self::message::{Control, Order};
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};

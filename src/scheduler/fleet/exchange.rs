@@ -118,7 +118,7 @@ impl SharedFrontier {
         if let Some(lasted) = self.outage.reached(now) {
             tracing::info!(seconds = lasted.as_secs_f64(), "the shared frontier is reached again: the crawl goes on");
             self.poll.back_after(lasted, now);
-            self.facts.push(Fact::Fleet(Fleet::GoesOn));
+            self.facts.push(Fact::FrontierUnblocked);
             if self.poll.wants_renewal(now) {
                 self.renew();
             }
@@ -127,6 +127,9 @@ impl SharedFrontier {
         self.view = Some(applied.view);
         for (step, answer) in exchange.steps.into_iter().zip(applied.answers) {
             self.answered(step, answer, now);
+        }
+        if !self.settled.is_empty() {
+            self.facts.push(Fact::Settled(std::mem::take(&mut self.settled)));
         }
         self.look_at_state();
     }
@@ -173,14 +176,12 @@ impl SharedFrontier {
                     // Its time was over, and it is another worker's.
                     self.stats.inc("frontier/settled_late");
                 }
-                self.settled(id);
+                // The record of the end need not be kept for a later run.
+                self.settled.push(id);
             }
             _ => {}
         }
     }
-
-    /// The server has an end: the record of it need not be kept for a later run.
-    fn settled(&mut self, _: crate::scheduler::job::RequestId) {}
 
     fn offered(&mut self, offer: Offer, answer: Answer) {
         let Offer { number, mut jobs, origin, sifted } = offer;
@@ -236,7 +237,7 @@ impl SharedFrontier {
             Failed::First => {
                 self.stats.inc("frontier/outages");
                 tracing::warn!(%error, "the shared frontier cannot be reached: the crawl pauses, and goes on when it can");
-                self.facts.push(Fact::Fleet(Fleet::Waits(format!("the shared frontier: {error}"))));
+                self.facts.push(Fact::FrontierBlocked { why: error.to_string() });
             }
             Failed::Again => tracing::debug!(%error, "the shared frontier cannot be reached"),
             Failed::TooLong(lasted) => {

@@ -9,14 +9,10 @@
 //! credits given, hops of open tickets, and orders of the scheduler's inbox.
 
 mod exchange;
-#[cfg(test)]
-mod fake;
 mod outage;
 mod place;
 mod poll;
 mod step;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -28,6 +24,7 @@ use self::place::Waiting;
 use self::poll::Poll;
 pub(crate) use self::step::{AtRedis, Server};
 use self::step::{Exchange, Offer, Step};
+use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
 use super::frontier::Turn;
@@ -37,7 +34,6 @@ use super::message::{Control, Due, Order, Pacing, Ready, Rest, Scope};
 use super::redis::{FleetPacing, FleetState, Origin, View};
 use super::robots_desk::RobotsDesk;
 use super::store::{Cursors, Medium};
-use super::Queue;
 use crate::api::stats::Stats;
 use crate::dice::Dice;
 use crate::engine::message::Fact;
@@ -105,12 +101,20 @@ pub(crate) struct SharedFrontier {
     /// What the engine was last told of the job.
     told: Option<(Books, Rest)>,
     due: Vec<Due>,
+    /// Ends the server has.
+    settled: Vec<RequestId>,
     facts: Vec<Fact>,
 }
 
 impl SharedFrontier {
     /// A worker's side of a job it has joined.
-    pub(crate) fn new(config: SchedulerConfig, fleet: FleetConfig, mut server: Box<dyn Server>, stats: Stats, now: Instant) -> Self {
+    pub(crate) fn new(
+        config: SchedulerConfig,
+        fleet: FleetConfig,
+        mut server: Box<dyn Server>,
+        stats: Stats,
+        now: Instant,
+    ) -> Self {
         server.set_pacing(fleet_pacing(&config.pacing));
         Self {
             clock: Clock::start(now),
@@ -146,6 +150,7 @@ impl SharedFrontier {
             cursors: Cursors::default(),
             told: None,
             due: Vec::new(),
+            settled: Vec::new(),
             facts: Vec::new(),
         }
     }
@@ -294,7 +299,7 @@ impl Queue for SharedFrontier {
 
     fn control(&mut self, control: Control, now: Instant) {
         match control {
-            Control::Gate { scope: Scope::Slot(slot), until } => self.steps.push_back(Step::Gate(slot, until)),
+            Control::Gate { scope: Scope::Slot(slot), until, .. } => self.steps.push_back(Step::Gate(slot, until)),
             Control::Lift { scope: Scope::Slot(slot) } => self.steps.push_back(Step::Lift(slot)),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
             Control::Pacing(pacing) => {

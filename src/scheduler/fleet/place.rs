@@ -175,7 +175,8 @@ impl SharedFrontier {
 
     /// The hop's target is new, or need not be.
     pub(super) fn hop_on(&mut self, tag: Tag, job: Box<Job>, now: Instant) {
-        let pass = if job.kind == JobKind::Robots { Pass::Go { crawl_delay: Duration::ZERO } } else { self.robots.look(&job, now) };
+        let pass =
+            if job.kind == JobKind::Robots { Pass::Go { crawl_delay: Duration::ZERO } } else { self.robots.look(&job, now) };
         let verdict = match pass {
             Pass::Go { .. } if !self.stopped => {
                 self.ask_place(Waiting { job, hop: Some(tag), at: now, granted: None });

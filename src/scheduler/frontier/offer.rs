@@ -1,11 +1,11 @@
-//! Offers: what is in scope goes to the store.
+//! Offers: what is in scope goes to the store, what is not is counted and named once.
 
 use tokio::time::Instant;
 
 use super::Frontier;
 use crate::engine::message::Fact;
 use crate::scheduler::intake::Intake;
-use crate::scheduler::job::Job;
+use crate::scheduler::job::{Job, RequestId};
 use crate::scheduler::store::{Cursors, StoreError};
 
 impl Frontier {
@@ -16,6 +16,7 @@ impl Frontier {
             self.refuse(offer, jobs, StoreError::Full { held, bound: self.seeds_stop_at });
             return;
         }
+        let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));
         let sifted = self.intake.sift(&mut jobs);
         self.touch(&jobs);
         let taken = self.store.offer(&mut jobs);
@@ -29,11 +30,8 @@ impl Frontier {
         }
         match taken {
             Ok(offered) => {
-                if seeds {
-                    let start = self.store.cursors().start.saturating_add(sifted.count);
-                    if let Err(error) = self.store.advance(Cursors { start, idle: 0 }) {
-                        super::report("move the start cursor", &error);
-                    }
+                if seeds || by_idle {
+                    self.advance(sifted.count, seeds);
                 }
                 let accepted = self.intake.accept(offer, offered, sifted, self.store.books());
                 self.facts.push(Fact::Accepted(accepted));
@@ -42,6 +40,19 @@ impl Frontier {
                 Intake::restore(sifted, &mut jobs);
                 self.refuse(offer, jobs, error);
             }
+        }
+    }
+
+    /// Moves the cursor of `start`, else that of `idle`; it is committed with the offer.
+    fn advance(&mut self, count: u64, seeds: bool) {
+        let Cursors { start, idle } = self.store.cursors();
+        let to = if seeds {
+            Cursors { start: start.saturating_add(count), idle }
+        } else {
+            Cursors { start, idle: idle.saturating_add(count) }
+        };
+        if let Err(error) = self.store.advance(to) {
+            super::report("move a cursor", &error);
         }
     }
 
