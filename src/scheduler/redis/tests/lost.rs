@@ -181,17 +181,12 @@ fn a_server_that_does_not_answer_in_time_is_unreachable() {
     let server = Server::start();
     let options = RedisOptions { reply_timeout: Duration::from_millis(200), ..RedisOptions::default() };
     let mut one = RedisStore::open(&server.url(), member("j", "one"), options).unwrap();
-    let mut plain = server.plain();
-    let sleeper = std::thread::spawn(move || {
-        let busy = "local until_ = os.clock() + 1 while os.clock() < until_ do end";
-        redis::cmd("EVAL").arg(busy).arg(0).exec(&mut plain)
-    });
-    std::thread::sleep(Duration::from_millis(50));
+    server.freeze(true);
     let mut batch = Batch::new();
     batch.offer(&[unfiltered(job(0, "http://a/1"))], Origin::Callback);
     let error = one.apply(&mut batch).unwrap_err();
     assert!(matches!(&error, RedisError::Unreachable { .. }), "{error}");
-    sleeper.join().unwrap().unwrap();
+    server.freeze(false);
     one.apply(&mut batch).unwrap();
     assert_eq!(one.view().books.enqueued, 1, "also when the server did it meanwhile");
 }
