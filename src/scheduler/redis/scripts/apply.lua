@@ -29,7 +29,9 @@ local answers = {}
 while at < #ARGV do
   answers[#answers + 1] = operations[text()]()
 end
-file_touched()
+write_outs()
+list_touched()
+save_hosts()
 
 for name, change in pairs(books) do
   if change ~= 0 then

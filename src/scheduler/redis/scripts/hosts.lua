@@ -39,8 +39,8 @@ local function gate_of(name)
   return has_gates and tonumber(call('ZSCORE', GATES, name) or 0) or 0
 end
 
--- Files the host by what it waits for, and keeps its state as long as it says anything.
-local function file(name, host)
+-- Lists the host by what it waits for.
+local function list(name, host)
   local due
   if call('EXISTS', READY .. name) == 1 then
     due = 0
@@ -48,6 +48,7 @@ local function file(name, host)
     local first = call('ZRANGE', WAIT .. name, 0, 0, 'WITHSCORES')
     due = first[2] and tonumber(first[2])
   end
+  host.has_work = due and true or false
   if not due then
     call('ZREM', HOSTS, name)
   elseif host.places >= per_host or (host.unsent ~= '' and is_paced(host)) then
@@ -55,26 +56,32 @@ local function file(name, host)
   else
     call('ZADD', HOSTS, math.max(due, host.closed, host.hop, host.served, gate_of(name)), name)
   end
-  local packed = struct.pack('>I4dddd', host.places, host.served, host.closed, host.crawl, host.hop) .. host.unsent
-  if due or host.places > 0 then
-    call('SET', HOST .. name, packed)
-    host.kept = true
-  elseif host.closed > now then
-    call('SET', HOST .. name, packed, 'PX', math.ceil((host.closed - now) / 1000))
-    host.kept = true
-  elseif host.kept then
-    call('DEL', HOST .. name)
-    host.kept = false
-  end
 end
 
-local function file_touched()
+local function list_touched()
   for _, name in ipairs(dirty) do
     local host = hosts[name]
     host.dirty = false
-    file(name, host)
+    host.is_listed = true
+    list(name, host)
   end
   dirty = {}
+end
+
+-- Keeps the hosts' states as long as they say anything.
+local function save_hosts()
+  for name, host in pairs(hosts) do
+    if host.is_listed then
+      local packed = struct.pack('>I4dddd', host.places, host.served, host.closed, host.crawl, host.hop) .. host.unsent
+      if host.has_work or host.places > 0 then
+        call('SET', HOST .. name, packed)
+      elseif host.closed > now then
+        call('SET', HOST .. name, packed, 'PX', math.ceil((host.closed - now) / 1000))
+      elseif host.kept then
+        call('DEL', HOST .. name)
+      end
+    end
+  end
 end
 
 local function gate(name, sign, time)

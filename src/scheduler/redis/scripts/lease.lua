@@ -3,12 +3,13 @@
 -- Hands requests out to this worker, those of one host behind the other; gives their records.
 local function hand_out(tags, names, place)
   local records = {}
+  local deadline = string.format('%.0f', now + visibility)
   for first = 1, #tags, 1000 do
     local ids, deadlines, entries = {}, {}, {}
     for n = first, math.min(first + 999, #tags) do
       local id = string.sub(tags[n], 13)
       ids[#ids + 1] = id
-      deadlines[#deadlines + 1] = now + visibility
+      deadlines[#deadlines + 1] = deadline
       deadlines[#deadlines + 1] = id
       entries[#entries + 1] = id
       entries[#entries + 1] = entry(tags[n], place, 'p', me, names[n])
@@ -33,9 +34,13 @@ local function lease(max)
     call('ZREMRANGEBYSCORE', GATES, '-inf', now)
     has_gates = call('EXISTS', GATES) == 1
   end
-  file_touched()
+  list_touched()
   local open = call('ZRANGEBYSCORE', HOSTS, '-inf', now, 'LIMIT', 0, max)
   local tags, names, wants = {}, {}, {}
+  for n, name in ipairs(open) do
+    -- Each a little later than the one before it, so that they take turns the next time as well.
+    touch(name).served = now - #open + n
+  end
   -- Everyone gets one, or the same share; what some leave is shared anew.
   while #tags < max and #open > 0 do
     local share = math.max(1, math.floor((max - #tags) / #open))
@@ -64,7 +69,6 @@ local function lease(max)
         end
         if got > 0 then
           host.places = host.places + got
-          host.served = now
           if paced then
             host.unsent = string.sub(popped[1], 13)
           end
@@ -89,6 +93,7 @@ end
 
 -- The next request of one host at a time that the caller gives; it takes no place.
 local function pull(name, time)
+  write_outs()
   touch(name)
   ripen(name, time)
   local popped = call('ZPOPMIN', READY .. name)
@@ -109,7 +114,7 @@ local function place(id, what)
     return { 0 }
   end
   if free_place(id, out) then
-    keep(id, out)
+    keep(id)
   end
   local host = touch(out.host)
   local shut = gate_of(out.host)
@@ -129,6 +134,6 @@ local function place(id, what)
     host.unsent = id
   end
   out.place = 'p'
-  keep(id, out)
+  keep(id)
   return { 2, math.max(0, opens), paced and 1 or 0 }
 end

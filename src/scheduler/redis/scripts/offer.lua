@@ -17,6 +17,7 @@ local function offer(origin, cursor, size)
     at = stop
     return is_full and 'full' or 'unclaimed'
   end
+  write_outs()
   local stored, duplicates, repeated, kept = 0, 0, 0, {}
   local age = next_age(size)
   local parents, children, queued = {}, {}, {}

@@ -5,19 +5,30 @@ local function entry(tag, place, kind, worker, host)
   return tag .. place .. kind .. string.char(#worker) .. worker .. host
 end
 
+
+-- Entries read so far, false for none; what changed is written together, before anybody looks.
+local outs = {}
+local changed, taken, ended = {}, {}, {}
+
 local function out_of(id)
-  local packed = call('HGET', OUT, id)
-  if not packed then
-    return nil
+  local out = outs[id]
+  if out == nil then
+    local packed = call('HGET', OUT, id)
+    if packed then
+      local length = string.byte(packed, 31)
+      out = {
+        tag = string.sub(packed, 1, 28),
+        place = string.sub(packed, 29, 29),
+        kind = string.sub(packed, 30, 30),
+        worker = string.sub(packed, 32, 31 + length),
+        host = string.sub(packed, 32 + length),
+      }
+    else
+      out = false
+    end
+    outs[id] = out
   end
-  local length = string.byte(packed, 31)
-  return {
-    tag = string.sub(packed, 1, 28),
-    place = string.sub(packed, 29, 29),
-    kind = string.sub(packed, 30, 30),
-    worker = string.sub(packed, 32, 31 + length),
-    host = string.sub(packed, 32 + length),
-  }
+  return out or nil
 end
 
 local function mine(id)
@@ -25,8 +36,31 @@ local function mine(id)
   return out and out.worker == me and out or nil
 end
 
-local function keep(id, out)
-  call('HSET', OUT, id, entry(out.tag, out.place, out.kind, out.worker, out.host))
+local function keep(id)
+  changed[#changed + 1] = id
+end
+
+local function write_outs()
+  local entries = {}
+  for _, id in ipairs(changed) do
+    local out = outs[id]
+    if out then
+      entries[#entries + 1] = id
+      entries[#entries + 1] = entry(out.tag, out.place, out.kind, out.worker, out.host)
+    end
+  end
+  many('HSET', OUT, entries, 2)
+  many('HDEL', OUT, taken, 1)
+  many('ZREM', FLIGHT, taken, 1)
+  many('HDEL', JOBS, ended, 1)
+  for first = 1, #ended, 3000 do
+    local children = {}
+    for n = first, math.min(first + 2999, #ended) do
+      children[#children + 1] = KIDS .. ended[n]
+    end
+    call('DEL', unpack(children))
+  end
+  outs, changed, taken, ended = {}, {}, {}, {}
 end
 
 local function tag_of(rank, age, id)
@@ -80,20 +114,20 @@ end
 -- The request is nobody's any more.
 local function take_from(id, out)
   free_place(id, out)
-  call('HDEL', OUT, id)
-  call('ZREM', FLIGHT, id)
+  outs[id] = false
+  taken[#taken + 1] = id
   holds(out.worker, -1)
 end
 
 -- It is pending no more.
 local function forget(id)
-  call('HDEL', JOBS, id)
-  call('DEL', KIDS .. id)
+  ended[#ended + 1] = id
   books.pending = books.pending - 1
 end
 
 -- Returns what a worker held too long. It may have sent its unsent request until then: the delay counts from there.
 local function expire()
+  write_outs()
   local late = call('ZRANGEBYSCORE', FLIGHT, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 200)
   for n = 1, #late, 2 do
     local id, deadline = late[n], tonumber(late[n + 1])
@@ -113,13 +147,15 @@ local function expire()
         returned = returned + 1
       end
     else
-      call('ZREM', FLIGHT, id)
+      taken[#taken + 1] = id
     end
   end
+  write_outs()
 end
 
 -- Returns everything this worker holds.
 local function recover()
+  write_outs()
   local all = call('HGETALL', OUT)
   local back = 0
   for n = 1, #all, 2 do
