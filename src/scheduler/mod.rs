@@ -10,6 +10,7 @@
 mod clock;
 mod config;
 mod counters;
+pub mod disk;
 #[cfg(feature = "redis")]
 pub(crate) mod fleet;
 mod frontier;
@@ -18,6 +19,8 @@ mod intake;
 pub mod job;
 mod memory;
 pub mod message;
+#[cfg(test)]
+pub(crate) mod model;
 pub(crate) mod record;
 #[cfg(feature = "redis")]
 pub mod redis;
