@@ -9,10 +9,14 @@
 //! credits given, hops of open tickets, and orders of the scheduler's inbox.
 
 mod exchange;
+#[cfg(test)]
+pub(crate) mod fake;
 mod outage;
 mod place;
 mod poll;
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
