@@ -159,7 +159,7 @@ impl SharedFrontier {
             (Step::Lease(_), Answer::Leased(leased)) => {
                 let useful = leased.into_iter().filter_map(|one| self.leased(one, now).then_some(())).count();
                 let next_due = self.view.as_ref().and_then(|view| view.next_due);
-                self.poll.leased(useful, next_due, now);
+                self.poll.leased(useful, self.has_queued(), next_due, now);
             }
             (Step::ClaimStart, Answer::Claim(Claim::Mine { cursor })) => {
                 self.runs_start = true;

@@ -225,7 +225,21 @@ impl SharedFrontier {
     /// Credits that nothing here waits for.
     fn room(&self) -> usize {
         let reserved = self.parked + self.ready.len() + self.waiting.iter().filter(|waiting| waiting.hop.is_none()).count();
-        usize::try_from(self.granted.saturating_sub(self.handed)).unwrap_or(usize::MAX).saturating_sub(reserved)
+        let credits = usize::try_from(self.granted.saturating_sub(self.handed)).unwrap_or(usize::MAX);
+        credits.saturating_sub(reserved).min(self.share())
+    }
+
+    /// How much more this worker may hold so that others get some, too: whoever ends a request asks for the next before those
+    /// that wait do, and would keep a busy host for itself. Twice the average lets everybody grow.
+    fn share(&self) -> usize {
+        let Some(view) = self.view.as_ref().filter(|view| view.workers > 1 && self.has_queued()) else { return usize::MAX };
+        let fair = 2 * view.out.div_ceil(view.workers) + 1;
+        usize::try_from(fair).unwrap_or(usize::MAX).saturating_sub(self.held.len())
+    }
+
+    /// Whether something is queued, for whomever.
+    fn has_queued(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| view.books.pending > view.out)
     }
 
     fn books(&self) -> Books {

@@ -7,6 +7,8 @@ use tokio::time::Instant;
 /// Between two asks for work that found none: this at first, then twice as long, up to [`SLOWEST`].
 const FASTEST: Duration = Duration::from_millis(50);
 const SLOWEST: Duration = Duration::from_secs(1);
+/// The longest while something is queued that waits for a place rather than for a time.
+const BUSY: Duration = Duration::from_millis(200);
 /// A host that other workers have served before is not asked for at once again.
 const BREATH: Duration = Duration::from_millis(2);
 
@@ -32,8 +34,9 @@ impl Poll {
     }
 
     /// Work was asked for: how much of it was of use, and when the server has the next.
-    pub(super) fn leased(&mut self, useful: usize, next_due: Option<Duration>, now: Instant) {
-        self.pause = if useful > 0 { FASTEST } else { (self.pause * 2).min(SLOWEST) };
+    pub(super) fn leased(&mut self, useful: usize, has_queued: bool, next_due: Option<Duration>, now: Instant) {
+        let slowest = if has_queued { BUSY } else { SLOWEST };
+        self.pause = if useful > 0 { FASTEST } else { (self.pause * 2).min(slowest) };
         let pause = next_due.map_or(self.pause, |due| due.max(BREATH).min(self.pause));
         self.work_at = now + pause;
     }
@@ -84,15 +87,17 @@ mod tests {
         let mut poll = Poll::new(Duration::from_secs(60), now);
         let mut pauses = Vec::new();
         for _ in 0..7 {
-            poll.leased(0, None, now);
+            poll.leased(0, false, None, now);
             pauses.push(poll.work_at.duration_since(now).as_millis());
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1_000, 1_000, 1_000]);
-        poll.leased(0, Some(Duration::from_millis(30)), now);
+        poll.leased(0, true, None, now);
+        assert_eq!(poll.work_at, now + BUSY);
+        poll.leased(0, false, Some(Duration::from_millis(30)), now);
         assert_eq!(poll.work_at, now + Duration::from_millis(30));
-        poll.leased(0, Some(Duration::ZERO), now);
+        poll.leased(0, false, Some(Duration::ZERO), now);
         assert_eq!(poll.work_at, now + BREATH);
-        poll.leased(1, None, now);
+        poll.leased(1, false, None, now);
         assert_eq!(poll.work_at, now + FASTEST);
         assert!(!poll.wants_work(false, now) && poll.wants_work(true, now));
     }
