@@ -25,13 +25,14 @@ local operations = {
   Y = function() return leave() end,
 }
 
+read_outs(count())
 local answers = {}
 while at < #ARGV do
   answers[#answers + 1] = operations[text()]()
 end
 write_outs()
 list_touched()
-save_hosts()
+write_hosts()
 
 for name, change in pairs(books) do
   if change ~= 0 then

@@ -9,6 +9,7 @@ local function hand_out(tags, names, place)
     for n = first, math.min(first + 999, #tags) do
       local id = string.sub(tags[n], 13)
       ids[#ids + 1] = id
+      outs[id] = nil
       deadlines[#deadlines + 1] = deadline
       deadlines[#deadlines + 1] = id
       entries[#entries + 1] = id
@@ -37,6 +38,7 @@ local function lease(max)
   list_touched()
   local open = call('ZRANGEBYSCORE', HOSTS, '-inf', now, 'LIMIT', 0, max)
   local tags, names, wants = {}, {}, {}
+  read_hosts(open)
   for n, name in ipairs(open) do
     -- Each a little later than the one before it, so that they take turns the next time as well.
     touch(name).served = now - #open + n
@@ -56,12 +58,11 @@ local function lease(max)
       end
       local take = math.min(share, room, max - #tags)
       if take > 0 then
-        if not host.ripe then
-          ripen(name, now)
-          host.ripe = true
-        end
+        ripen(name, now)
         local popped = call('ZPOPMIN', READY .. name, take)
         local got = #popped / 2
+        -- What was expected and is not there never was.
+        host.ready = got < take and 0 or host.ready - got
         for n = 1, got do
           tags[#tags + 1] = popped[2 * n - 1]
           names[#names + 1] = name
@@ -94,10 +95,11 @@ end
 -- The next request of one host at a time that the caller gives; it takes no place.
 local function pull(name, time)
   write_outs()
-  touch(name)
   ripen(name, time)
+  local host = touch(name)
   local popped = call('ZPOPMIN', READY .. name)
   if popped[1] then
+    host.ready = math.max(0, host.ready - 1)
     return { 2, hand_out({ popped[1] }, { name }, '-')[1] }
   end
   local first = call('ZRANGE', WAIT .. name, 0, 0, 'WITHSCORES')

@@ -10,25 +10,47 @@ end
 local outs = {}
 local changed, taken, ended = {}, {}, {}
 
+local function unpack_out(packed)
+  if not packed then
+    return false
+  end
+  local length = string.byte(packed, 31)
+  return {
+    tag = string.sub(packed, 1, 28),
+    place = string.sub(packed, 29, 29),
+    kind = string.sub(packed, 30, 30),
+    worker = string.sub(packed, 32, 31 + length),
+    host = string.sub(packed, 32 + length),
+  }
+end
+
 local function out_of(id)
   local out = outs[id]
   if out == nil then
-    local packed = call('HGET', OUT, id)
-    if packed then
-      local length = string.byte(packed, 31)
-      out = {
-        tag = string.sub(packed, 1, 28),
-        place = string.sub(packed, 29, 29),
-        kind = string.sub(packed, 30, 30),
-        worker = string.sub(packed, 32, 31 + length),
-        host = string.sub(packed, 32 + length),
-      }
-    else
-      out = false
-    end
+    out = unpack_out(call('HGET', OUT, id))
     outs[id] = out
   end
   return out or nil
+end
+
+-- Reads those of the batch at once, with their hosts.
+local function read_outs(size)
+  local names = {}
+  for first = 1, size, 3000 do
+    local ids = {}
+    for _ = first, math.min(first + 2999, size) do
+      ids[#ids + 1] = text()
+    end
+    local packed = call('HMGET', OUT, unpack(ids))
+    for n, id in ipairs(ids) do
+      local out = unpack_out(packed[n])
+      outs[id] = out
+      if out then
+        names[#names + 1] = out.host
+      end
+    end
+  end
+  read_hosts(names)
 end
 
 local function mine(id)
@@ -60,7 +82,7 @@ local function write_outs()
     end
     call('DEL', unpack(children))
   end
-  outs, changed, taken, ended = {}, {}, {}, {}
+  changed, taken, ended = {}, {}, {}
 end
 
 local function tag_of(rank, age, id)
@@ -73,17 +95,18 @@ end
 
 -- Queues a request; time 0 means that it may go at once.
 local function enqueue(host, tag, time)
+  local state = touch(host)
   if time > 0 then
-    call('ZADD', WAIT .. host, time, tag)
+    state.waiting = state.waiting + call('ZADD', WAIT .. host, time, tag)
   else
-    call('ZADD', READY .. host, 0, tag)
+    state.ready = state.ready + call('ZADD', READY .. host, 0, tag)
   end
-  touch(host)
 end
 
 -- Lets what waits for a time up to `time` go.
 local function ripen(name, time)
-  while true do
+  local host = touch(name)
+  while host.waiting > 0 do
     local due = call('ZRANGEBYSCORE', WAIT .. name, '-inf', time, 'LIMIT', 0, 1000)
     if #due == 0 then
       return
@@ -95,6 +118,8 @@ local function ripen(name, time)
     end
     many('ZADD', READY .. name, ready, 2)
     many('ZREM', WAIT .. name, due, 1)
+    host.ready = host.ready + #due
+    host.waiting = math.max(0, host.waiting - #due)
   end
 end
 
