@@ -129,7 +129,7 @@ impl Hub {
                 self.blocked.push_back((id, accepted.refused, seeds));
             }
             Some(error) => {
-                self.stop(StopReason::Internal(error.to_string()), now);
+                self.stop(StopReason::DiskFull(error.to_string()), now);
             }
         }
     }
@@ -201,7 +201,6 @@ impl Hub {
             Then::Settle(outcome) => {
                 if let Some(job) = self.close(tag.ticket, now).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
-                    self.settled.push(job.id);
                     self.offers_to_try = self.blocked.len();
                 }
             }

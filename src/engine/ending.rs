@@ -40,7 +40,8 @@ impl Hub {
         }
         let reason = stopping.reason;
         // Requests failed and not one was answered: whatever was meant to be crawled was not.
-        let unanswered = reason == StopReason::Finished && self.tally.pages == 0 && self.tally.failed > 0;
+        let answered = self.tally.pages > 0 || self.received_before > 0;
+        let unanswered = reason == StopReason::Finished && !answered && self.tally.failed > 0;
         let mut code = exit_code(&reason);
         if unanswered || self.start_failed.is_some() {
             code = worse(code, 3);
@@ -104,10 +105,12 @@ impl Hub {
         let minutes = took.as_secs() as f64 / 60.0;
         let per_minute = |n: u64| if minutes > 0.0 { n as f64 / minutes } else { f64::NAN };
         self.stats.set_float("items_per_minute", per_minute(self.tally.kept));
-        let received = u64::try_from(self.stats.count("response_received_count")).unwrap_or(0);
+        let received = self.stats.count("response_received_count") - self.received_before;
+        let received = u64::try_from(received).unwrap_or(0);
         self.stats.set_float("responses_per_minute", per_minute(received));
         self.stats.set("engine/window_bytes_max", self.bytes.peak());
-        self.stats.set("engine/leases", self.tally.leased);
+        let leases = i64::try_from(self.tally.leased).unwrap_or(i64::MAX);
+        self.stats.set("engine/leases", self.leases_before.saturating_add(leases));
         for (key, value) in [
             ("books/enqueued", self.books.enqueued),
             ("books/handled", self.books.handled),

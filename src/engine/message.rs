@@ -20,6 +20,17 @@ pub enum Fact {
     Ready(scheduler::message::Ready),
     /// The scheduler gave a hop its place.
     Paced(Box<scheduler::message::Paced>),
+    /// The frontier has kept the ends of these requests: the record log may forget them.
+    Settled(Vec<scheduler::job::RequestId>),
+    /// The frontier cannot write: it tells nothing and gives nothing out until it can.
+    FrontierBlocked {
+        /// What a person reads.
+        why: String,
+    },
+    /// The frontier writes again.
+    FrontierUnblocked,
+    /// The frontier could not be used for longer than `DISK_WAIT`: why, and what to do.
+    FrontierGaveUp(String),
     /// The broker has a lease.
     Leased(broker::message::Leased),
     /// The broker has none.
@@ -110,7 +121,7 @@ pub enum StopReason {
 }
 
 /// How a job ended, for the summary and the exit code.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Ended {
     /// `finished`, `shutdown`, `closespider_…`, or ours.
     pub reason: String,

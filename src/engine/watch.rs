@@ -173,6 +173,9 @@ impl Hub {
             *by.entry(ticket.state.waits_for()).or_default() += 1;
         }
         let mut parts: Vec<String> = by.iter().map(|(what, n)| format!("{n} for {what}")).collect();
+        if let Some(why) = &self.frontier_blocked {
+            parts.push(why.clone());
+        }
         if let Some(why) = &self.blocked_by {
             parts.push(format!("the sink: {why}"));
         }

@@ -22,7 +22,7 @@ use crate::downloader::authorize::BySpider;
 use crate::downloader::chain::ChainParts;
 use crate::downloader::running::Downloads;
 use crate::downloader::transport::Transport;
-use crate::downloader::{Downloader, DownloaderConfig};
+use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
 use crate::engine::window::Bytes;
@@ -33,8 +33,9 @@ use crate::parser::{Parser, ParserConfig};
 use crate::plane::ControlPlane;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
+use crate::run::counters::{self, COUNTERS};
 use crate::scheduler::message::Pacing;
-use crate::scheduler::store::Store;
+use crate::scheduler::store::{Cursors, Store};
 use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
@@ -50,10 +51,14 @@ const COLLECTOR_BOUND: usize = 1024;
 /// How long an origin whose robots.txt was not readable is left alone.
 const ROBOTS_AGAIN: Duration = Duration::from_secs(600);
 
+/// The state that says that the job is finished.
+pub(crate) const FINISHED: &str = "finished";
+
 /// What the outside world is played by.
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
+    /// The frontier's store, recovered.
     pub store: Box<dyn Store>,
     pub delivery: Delivery,
 }
@@ -84,6 +89,12 @@ pub(crate) struct Job {
     pub seed: u64,
 }
 
+/// Where earlier runs have come to.
+struct Resumed {
+    cursors: Cursors,
+    is_finished: bool,
+}
+
 /// The parts that exist before the context: whoever stops the job needs the engine's inbox.
 pub(crate) struct Entry {
     inbox: Inbox<Engine>,
@@ -99,6 +110,8 @@ pub(crate) struct Running {
     pub unparsed: Box<dyn Fn() -> usize>,
     /// Ends every actor; what they had to say is said.
     pub stop_actors: Box<dyn Fn()>,
+    /// To be closed when no actor uses it any more.
+    pub frontier: Arc<Mutex<Frontier>>,
 }
 
 impl Entry {
@@ -127,10 +140,15 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let frontier =
-        Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
-    let start_cursor = frontier.start_cursor();
+    let jars = Arc::new(kept(store.as_ref(), &stats));
+    let is_finished = is_finished(store.as_ref());
+    let config = scheduler_config(&settings, spider.as_ref(), seed);
+    let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
+    frontier.keep(COUNTERS, counters::take(stats.clone()), now);
+    frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
+    let cursors = frontier.cursors();
     let frontier = Arc::new(Mutex::new(frontier));
+    let shared = frontier.clone();
     let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
     let make = {
         let facts = facts.clone();
@@ -172,6 +190,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             config: DownloaderConfig::from_settings(&settings),
             transport,
             stats: stats.clone(),
+            jars,
             middlewares,
             authorizer: Some(Arc::new(BySpider(spider))),
             seed,
@@ -240,7 +259,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub = Hub::new(
-        hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote),
+        hub_config(&settings, context, &Arc::new(rules), releaser, Resumed { cursors, is_finished }, is_remote),
         Bytes::new(size(settings.window_bytes)),
         now,
     );
@@ -257,6 +276,34 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         ended,
         releasing,
         stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),
+        frontier: shared,
+    }
+}
+
+/// Whether an earlier run came to the end of the job, and nothing was queued since.
+pub(crate) fn is_finished(store: &dyn Store) -> bool {
+    // What cannot be read leads to another look at what is left, which is nothing.
+    store.books().pending == 0 && store.saved(FINISHED).is_ok_and(|state| state.is_some())
+}
+
+/// Goes on from the counters and cookies that earlier runs left; those that cannot be read begin anew.
+fn kept(store: &dyn Store, stats: &Stats) -> Jars {
+    let state = |name| {
+        store.saved(name).unwrap_or_else(|error| {
+            tracing::error!(%error, name, "what earlier runs kept cannot be read");
+            None
+        })
+    };
+    if let Some(Err(error)) = state(COUNTERS).map(|saved| counters::restore(stats, &saved)) {
+        tracing::error!(%error, "counting begins anew");
+    }
+    match state(COOKIES).map(|saved| Jars::restore(stats, &saved)) {
+        Some(Ok(jars)) => jars,
+        Some(Err(error)) => {
+            tracing::error!(%error, "every identity begins without cookies");
+            Jars::new(stats)
+        }
+        None => Jars::new(stats),
     }
 }
 
@@ -281,6 +328,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
             .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
+        disk_wait: settings.disk_wait,
         returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,
     }
@@ -291,7 +339,7 @@ fn hub_config(
     context: Context,
     rules: &Arc<Rules>,
     releaser: crate::engine::ticket::Releaser,
-    start_cursor: u64,
+    resumed: Resumed,
     is_remote: bool,
 ) -> HubConfig {
     HubConfig {
@@ -309,7 +357,8 @@ fn hub_config(
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,
         close_after: CloseAfter::of(settings),
-        start_cursor,
+        cursors: resumed.cursors,
+        is_finished: resumed.is_finished,
         ask: {
             let rules = rules.clone();
             Box::new(move |job| rules.ask(&job.request))

@@ -74,6 +74,8 @@ pub enum Control {
         scope: Scope,
         /// Until when.
         until: Instant,
+        /// For whom.
+        hold: Hold,
     },
     /// A gate is over before its time.
     Lift {
@@ -96,6 +98,15 @@ pub enum Control {
     Stop,
     /// The scheduler's own timer.
     Tick,
+}
+
+/// Whom a gate holds back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// This run: what it waits for ends with the run, or is lifted before its time.
+    Run,
+    /// The job: a run that is started before `until` waits as well.
+    Job,
 }
 
 /// What a gate holds back.

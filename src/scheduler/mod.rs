@@ -32,6 +32,7 @@ use tokio::time::Instant;
 pub use self::clock::Clock;
 pub use self::config::SchedulerConfig;
 pub use self::frontier::Frontier;
+pub(crate) use self::frontier::Take;
 pub use self::memory::MemoryStore;
 use self::message::{Control, Order};
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};

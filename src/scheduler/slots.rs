@@ -267,6 +267,16 @@ impl Slots {
         });
     }
 
+    /// When the delay after the last request of the slot is over; gates aside.
+    pub(crate) fn delayed_until(&self, host: &str) -> Option<Instant> {
+        self.slot(*self.ids.get(host)?)?.delayed_until(&self.pacing)
+    }
+
+    /// The slot's delay, without jitter.
+    pub(crate) fn delay(&self, id: SlotId) -> Duration {
+        self.slot(id).map_or(Duration::ZERO, |slot| slot.delay(&self.pacing))
+    }
+
     /// The slot has a place back.
     ///
     /// Whether the request had been sent is not told. If some were and some were not, one that was is assumed
@@ -380,12 +390,15 @@ impl Slot {
 
     /// The end of the delay after the last request and of the gate, whichever is later.
     fn closed_until(&self, pacing: &Pacing) -> Option<Instant> {
+        self.delayed_until(pacing).max(self.gate)
+    }
+
+    fn delayed_until(&self, pacing: &Pacing) -> Option<Instant> {
         let delay = self.delay(pacing);
-        let next = self.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
+        self.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
             // A delay that robots.txt asks for is a least one, so the jitter may not shorten it.
             at + delay.mul_f64(throw.mul_add(pacing.jitter.clamp(0.0, 1.0), 1.0)).max(self.crawl_delay)
-        });
-        next.max(self.gate)
+        })
     }
 
     /// When the first hop and the first job may go; `None` if there is none or it waits for something else.

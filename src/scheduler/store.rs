@@ -102,6 +102,14 @@ pub trait Store: Send {
     /// When the store cannot write; nothing is lost, and another commit tries again.
     fn commit(&mut self) -> Result<(), StoreError>;
 
+    /// Commits and sees to it that a power cut takes nothing any more; nothing is done with the store afterwards.
+    ///
+    /// # Errors
+    /// When the store cannot write: what was not committed is lost, as by a crash.
+    fn close(&mut self) -> Result<(), StoreError> {
+        self.commit()
+    }
+
     /// Jobs pulled and neither settled nor put back: after a crash they go back to their place in the queue.
     /// What is known to have ended must be settled before.
     ///
@@ -136,6 +144,14 @@ pub enum Medium {
     Disk,
     /// At a Redis server.
     Redis,
+}
+
+impl Medium {
+    /// Whether what is committed is there in the next run.
+    #[must_use]
+    pub const fn is_durable(self) -> bool {
+        matches!(self, Self::Disk | Self::Redis)
+    }
 }
 
 /// What an offer came to.

@@ -24,6 +24,7 @@ pub(crate) fn config() -> SchedulerConfig {
         robots_agent: None,
         seeds_stop_at: usize::MAX,
         returns_offsite: false,
+        disk_wait: Duration::from_secs(60),
         seed: 1,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::job::SlotKey;
-use super::message::{Due, Pacing, Ready, RobotsAnswer, Scope, Verdict};
+use super::message::{Due, Hold, Pacing, Ready, RobotsAnswer, Scope, Verdict};
 use super::store::Store;
 use super::testing::{Fault, Fragile, config, job};
 use super::*;
@@ -133,7 +133,7 @@ fn a_gate_holds_its_slot_until_its_end_and_no_other() {
         let played = Played::paced(Duration::ZERO, 8);
         let slot = SlotKey("a.test".into());
         let began = Instant::now();
-        played.controls.tell(Control::Gate { scope: Scope::Slot(slot), until: began + 3_000 * MS });
+        played.controls.tell(Control::Gate { scope: Scope::Slot(slot), until: began + 3_000 * MS, hold: Hold::Run });
         played.offer(&["http://a.test/1", "http://b.test/2"]).await;
         let ready = played.pull(8).await;
         assert_eq!(ready.jobs[0].job.url().path(), "/2");

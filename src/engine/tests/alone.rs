@@ -23,6 +23,7 @@ use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal,
 use crate::reporter::message::Order as ReporterOrder;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::scheduler::message::{Due, Order, Paced, Ready, Verdict};
+use crate::scheduler::store::Cursors;
 use crate::settings::{RequestRecords, Settings};
 
 struct Alone {
@@ -53,7 +54,8 @@ impl Alone {
             parse_stall: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
-            start_cursor: 0,
+            cursors: Cursors::default(),
+            is_finished: false,
             may_differ: Box::new(|_| false),
             stays: Box::new(|_, to| to.host_str().is_some_and(|host| host.ends_with("shop.test"))),
             ask: Box::new(|job| {

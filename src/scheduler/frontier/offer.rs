@@ -4,7 +4,7 @@ use tokio::time::Instant;
 
 use super::Frontier;
 use crate::engine::message::Fact;
-use crate::scheduler::job::Job;
+use crate::scheduler::job::{Job, RequestId};
 use crate::scheduler::message::Accepted;
 use crate::scheduler::scope::Outside;
 use crate::scheduler::store::{Cursors, Offered, StoreError};
@@ -25,6 +25,7 @@ impl Frontier {
             return;
         }
         let offered_jobs = jobs.len();
+        let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));
         let rejected = self.reject(&mut jobs);
         let deepest = jobs.iter().map(|job| job.depth).max();
         let parent = jobs.first().and_then(|job| job.parent_url.clone());
@@ -40,12 +41,8 @@ impl Frontier {
         }
         match taken {
             Ok(offered) => {
-                if seeds {
-                    let count = u64::try_from(offered_jobs).unwrap_or(u64::MAX);
-                    let start = self.store.cursors().start.saturating_add(count);
-                    if let Err(error) = self.store.advance(Cursors { start, idle: 0 }) {
-                        super::report("move the start cursor", &error);
-                    }
+                if seeds || by_idle {
+                    self.advance(u64::try_from(offered_jobs).unwrap_or(u64::MAX), seeds);
                 }
                 if let Some(depth) = deepest {
                     self.counters.depth(depth);
@@ -61,6 +58,19 @@ impl Frontier {
                 }
                 self.refuse(offer, jobs, error);
             }
+        }
+    }
+
+    /// Moves the cursor of `start`, else that of `idle`; it is committed with the offer.
+    fn advance(&mut self, count: u64, seeds: bool) {
+        let Cursors { start, idle } = self.store.cursors();
+        let to = if seeds {
+            Cursors { start: start.saturating_add(count), idle }
+        } else {
+            Cursors { start, idle: idle.saturating_add(count) }
+        };
+        if let Err(error) = self.store.advance(to) {
+            super::report("move a cursor", &error);
         }
     }
 

@@ -211,7 +211,7 @@ fn a_refused_offer_comes_back_whole_and_in_order_and_counts_nothing() {
     let Some(Fact::Accepted(accepted)) = played.facts.pop_front() else { panic!() };
     assert!(matches!(accepted.error, Some(StoreError::Full { bound: 100, .. })));
     assert_eq!(accepted.refused.iter().map(|j| j.url().as_str()).collect::<Vec<_>>(), urls);
-    assert_eq!((accepted.stored, accepted.offsite, played.frontier.start_cursor()), (0, 0, 0));
+    assert_eq!((accepted.stored, accepted.offsite, played.frontier.cursors().start), (0, 0, 0));
     assert!(played.stats.snapshot().is_empty());
     assert_eq!(played.frontier.slots.len(), 0);
 }
@@ -234,9 +234,9 @@ fn seeds_stop_before_the_links_of_pages_do_and_move_the_cursor() {
         assert!(cursor < 1_000);
     }
     assert!(cursor > 1);
-    assert_eq!(played.frontier.start_cursor(), cursor);
+    assert_eq!(played.frontier.cursors().start, cursor);
     assert_eq!(played.offer(vec![job(9_999, "http://a.test/link")]).stored, 1);
-    assert_eq!(played.frontier.start_cursor(), cursor);
+    assert_eq!(played.frontier.cursors().start, cursor);
 }
 
 #[test]
