@@ -3,6 +3,8 @@
 //! A queued request must be small (a frontier holds hundreds of thousands), so everything that most
 //! requests leave at its default lives in one optional box.
 
+mod parts;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use url::Url;
 
+pub(crate) use self::parts::{Extra, Parts};
 use super::step::StepData;
 
 /// One request of a spider, with the step that handles its response.
@@ -45,24 +48,6 @@ pub struct LeaseTarget {
     pub site: String,
     /// The control plane's name of the client.
     pub client: String,
-}
-
-#[derive(Clone, Default)]
-struct Extra {
-    method: Method,
-    headers: HeaderMap,
-    cookies: Vec<(String, String)>,
-    body: Bytes,
-    meta: Map<String, Value>,
-    timeout: Option<Duration>,
-    retries: Option<u32>,
-    lease: Option<LeaseTarget>,
-    session_key: Option<String>,
-    keep_lease: bool,
-    handle_status: HandleStatus,
-    no_redirect: bool,
-    ignore_robots: bool,
-    allow_offsite: bool,
 }
 
 /// A request that cannot be made.

@@ -42,7 +42,6 @@ impl StepData {
     }
 
     /// Wraps bytes that were written by [`StepData::encode`].
-    #[cfg(test)]
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         Self(Arc::from(bytes))
     }
@@ -55,6 +54,11 @@ impl StepData {
             Ok(serde_json::Value::Object(map)) if map.len() == 1 => map.keys().next().cloned().unwrap_or_default(),
             _ => "-".to_owned(),
         }
+    }
+
+    /// The bytes as they are stored.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     pub(crate) fn len(&self) -> usize {

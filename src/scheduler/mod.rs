@@ -11,13 +11,17 @@ mod clock;
 mod config;
 mod counters;
 mod frontier;
+pub(crate) mod index;
 pub mod job;
 mod memory;
 pub mod message;
+pub(crate) mod record;
 mod robots_gate;
 mod scope;
 mod slots;
 pub mod store;
+#[cfg(test)]
+pub(crate) mod model;
 #[cfg(test)]
 pub(crate) mod suite;
 #[cfg(test)]
