@@ -10,18 +10,19 @@
 mod clock;
 mod config;
 mod counters;
+pub mod disk;
 mod frontier;
 pub(crate) mod index;
 pub mod job;
 mod memory;
 pub mod message;
+#[cfg(test)]
+pub(crate) mod model;
 pub(crate) mod record;
 mod robots_gate;
 mod scope;
 mod slots;
 pub mod store;
-#[cfg(test)]
-pub(crate) mod model;
 #[cfg(test)]
 pub(crate) mod suite;
 #[cfg(test)]

@@ -56,20 +56,50 @@ const HOSTS: [&str; 3] = ["a", "b", "c"];
 #[derive(Debug, Clone)]
 enum Step {
     /// Jobs of a parent that is out, or of none.
-    Offer { parent: Option<usize>, links: Vec<Link> },
+    Offer {
+        parent: Option<usize>,
+        links: Vec<Link>,
+    },
     /// The last offer once more, as a parent that runs again makes it.
     OfferAgain,
-    Pull { host: usize },
-    PullAll { host: usize },
-    PutBack { which: usize, delay: u64, host: usize, priority: i32 },
-    Settle { which: usize, outcome: Outcome },
+    Pull {
+        host: usize,
+    },
+    PullAll {
+        host: usize,
+    },
+    PutBack {
+        which: usize,
+        delay: u64,
+        host: usize,
+        priority: i32,
+    },
+    Settle {
+        which: usize,
+        outcome: Outcome,
+    },
     SettleUnknown,
-    Admit { index: u64 },
-    MarkSeen { page: u8 },
-    Gate { host: usize, ahead: u64 },
-    Advance { start: u64, idle: u64 },
-    Save { name: usize, state: u8 },
-    Time { seconds: u64 },
+    Admit {
+        index: u64,
+    },
+    MarkSeen {
+        page: u8,
+    },
+    Gate {
+        host: usize,
+        ahead: u64,
+    },
+    Advance {
+        start: u64,
+        idle: u64,
+    },
+    Save {
+        name: usize,
+        state: u8,
+    },
+    Time {
+        seconds: u64,
+    },
     Commit,
     CommitFails(Fault),
     Recover,

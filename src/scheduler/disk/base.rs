@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fjall::compaction::Leveled;
-use fjall::config::{BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy, PinningPolicy};
+use fjall::config::{
+    BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PartitioningPolicy, PinningPolicy,
+};
 use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Slice};
 
 use super::error::DiskError;
@@ -110,7 +112,11 @@ impl Base {
     }
 
     /// Rows in the order of their keys, from `from` on.
-    pub(super) fn scan(&self, space: Space, from: &[u8]) -> impl Iterator<Item = Result<(Slice, Slice), DiskError>> + '_ {
+    pub(super) fn scan<'a>(
+        &'a self,
+        space: Space,
+        from: &[u8],
+    ) -> impl Iterator<Item = Result<(Slice, Slice), DiskError>> + use<'a> {
         let rows = self.space(space).range(from..);
         let rows = rows.map(|row| row.into_inner().map_err(|error| self.failed("read", &error)));
         rows.filter(|row| !row.as_ref().is_ok_and(|(key, _)| **key == *HEARTBEAT))
@@ -164,8 +170,9 @@ impl Base {
     /// Waits while the background thread is too far behind for one more batch.
     fn wait_for_room(&self) -> Result<(), DiskError> {
         let has_room = |space: &Keyspace| !is_behind(space) || space.tree.active_memtable().size() < 2 * TABLE_BYTES;
-        let is_far_behind =
-            |space: &Keyspace| space.tree.sealed_memtable_count() >= 2 * WAITING_TABLES || space.tree.l0_run_count() >= WAITING_RUNS + 5;
+        let is_far_behind = |space: &Keyspace| {
+            space.tree.sealed_memtable_count() >= 2 * WAITING_TABLES || space.tree.l0_run_count() >= WAITING_RUNS + 5
+        };
         self.wait_until(|space| has_room(space) && !is_far_behind(space))
     }
 

@@ -16,12 +16,13 @@ pub(super) struct Changes {
     /// Sealed records by age; none for a row to be removed.
     jobs: BTreeMap<u64, Option<Vec<u8>>>,
     seen: Vec<u128>,
-    /// Children by parent, and rows of parents that ended.
+    /// Children by parent.
     children: BTreeMap<RequestId, Vec<u128>>,
-    orphaned: Vec<[u8; 24]>,
     ended: BTreeMap<(u8, u64), Option<Vec<u8>>>,
     /// Gates and states by key.
     meta: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// Rows to be removed, or to be written as they are.
+    rows: Vec<(Space, Vec<u8>, Option<Vec<u8>>)>,
     /// The commit that was tried: its rows may be on disk.
     tried: Option<u64>,
     /// Something changed that only the head says.
@@ -62,7 +63,18 @@ impl Changes {
     pub(super) fn remove_children(&mut self, parent: RequestId, commits: impl IntoIterator<Item = u64>) {
         let tried = self.children.remove(&parent).and(self.tried);
         let commits = commits.into_iter().chain(tried);
-        self.orphaned.extend(commits.map(|commit| rows::children_key(parent, commit)));
+        self.rows.extend(commits.map(|commit| (Space::Children, rows::children_key(parent, commit).to_vec(), None)));
+    }
+
+    /// Removes a row that cannot be read.
+    pub(super) fn remove_row(&mut self, space: Space, key: &[u8]) {
+        self.rows.push((space, key.to_vec(), None));
+    }
+
+    /// Writes a row of seen keys without any, in the place of one that is gone.
+    pub(super) fn empty_seen(&mut self, number: u64) {
+        let key = rows::numbered(number);
+        self.rows.push((Space::Seen, key.to_vec(), Some(rows::seal_ids(Space::Seen, &key, &[]))));
     }
 
     /// Parents of which children will be written.
@@ -103,13 +115,13 @@ impl Changes {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Self { jobs, seen, children, orphaned, ended, meta, tried: _, head } = self;
+        let Self { jobs, seen, children, ended, meta, rows, tried: _, head } = self;
         jobs.is_empty()
             && seen.is_empty()
             && children.is_empty()
-            && orphaned.is_empty()
             && ended.is_empty()
             && meta.is_empty()
+            && rows.is_empty()
             && !head
     }
 
@@ -133,8 +145,8 @@ impl Changes {
             let key = rows::children_key(*parent, head.commit);
             batch.set(Space::Children, key, &*rows::seal_ids(Space::Children, &key, children));
         }
-        for key in &self.orphaned {
-            batch.set(Space::Children, *key, None);
+        for (space, key, value) in &self.rows {
+            batch.set(*space, key, value.as_deref());
         }
         for ((kept, age), record) in &self.ended {
             let mut key = [*kept; 9];
@@ -186,7 +198,7 @@ mod tests {
         assert_eq!(changes.parents().collect::<Vec<_>>(), [RequestId(1)]);
         assert_eq!(rows_of(&mut changes), 1);
         changes.remove_children(RequestId(1), [7, 8]);
-        assert_eq!(rows_of(&mut changes), 2);
+        assert_eq!(rows_of(&mut changes), 3, "those of two commits, and of the one that was tried");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The store itself: the index in memory, the changes since the last commit, and the database under them.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use super::place::Place;
 use super::rows::{self, Head, Kept, Space};
 use super::sync::Syncer;
 use crate::scheduler::index::heap::KeyMap;
-use crate::scheduler::index::{Index, Next, Queued};
-use crate::scheduler::job::{Books, Job, Outcome, RequestId, SlotKey};
+use crate::scheduler::index::{Index, Next};
+use crate::scheduler::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::record;
 use crate::scheduler::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
 
@@ -31,9 +32,13 @@ pub struct DiskStore {
     pub(super) last_age: u64,
     /// The commits in which children of a parent were written.
     pub(super) broods: KeyMap<Vec<u64>>,
+    /// Records of jobs that are out, by age: what ends as failed is kept without reading it again.
+    pub(super) out: HashMap<u64, Vec<u8>>,
     pub(super) options: DiskOptions,
     /// The last failure, and when to try again.
     pub(super) failed: Option<(DiskError, Instant)>,
+    /// The database takes no writes any more; it can still be read.
+    pub(super) broken: bool,
     /// A sync failed: what only journals hold is to be written anew.
     pub(super) unsynced: bool,
     #[cfg(test)]
@@ -64,17 +69,16 @@ impl DiskStore {
     }
 
     /// Writes the changes. After a failure the database is closed, and opened anew by the next try.
-    fn write(&mut self) -> Result<(), DiskError> {
+    pub(super) fn write(&mut self) -> Result<(), DiskError> {
         if let Some(error) = self.syncer.failed() {
             // It cannot be known what of the pages that were to be synced is on disk: they do not count as dirty now.
             tracing::error!(%error, "the frontier is written anew, since it could not be synced");
-            self.base = None;
+            self.broken = true;
             self.unsynced = true;
         }
-        if self.changes.is_empty() && self.base.is_some() {
-            return Ok(());
+        if self.broken || self.base.is_none() {
+            self.reopen()?;
         }
-        self.base()?;
         if self.changes.is_empty() {
             return Ok(());
         }
@@ -87,9 +91,7 @@ impl DiskStore {
             cursors: self.index.cursors,
         };
         if let Err(error) = self.write_as(&head) {
-            if !matches!(error, DiskError::Slow { .. }) {
-                self.base = None;
-            }
+            self.broken = !matches!(error, DiskError::Slow { .. });
             return Err(self.remember(error));
         }
         self.head = head;
@@ -119,30 +121,32 @@ impl DiskStore {
         Ok(())
     }
 
-    /// The database, opened anew when a failure closed it.
-    fn base(&mut self) -> Result<&mut Base, DiskError> {
-        match &mut self.base {
-            Some(_) => {}
-            none => {
-                if let Some((error, again)) = &self.failed
-                    && Instant::now() < *again
-                {
-                    return Err(error.clone());
-                }
-                let opened = Base::open(self.place.dir(), &self.place.database()).and_then(|base| {
-                    if self.unsynced {
-                        base.settle_down()?;
-                    }
-                    Ok(base)
-                });
-                match opened {
-                    Ok(base) => *none = Some(base),
-                    Err(error) => return Err(self.remember(error)),
-                }
-                self.unsynced = false;
-            }
+    /// Opens the database anew, unless that was tried a moment ago.
+    fn reopen(&mut self) -> Result<(), DiskError> {
+        if let Some((error, again)) = &self.failed
+            && Instant::now() < *again
+        {
+            return Err(error.clone());
         }
-        self.base.as_mut().ok_or_else(|| unreachable_base(self.place.dir()))
+        // Its lock must be free before.
+        self.base = None;
+        let opened = Base::open(self.place.dir(), &self.place.database()).and_then(|base| {
+            if self.unsynced {
+                base.settle_down()?;
+            }
+            Ok(base)
+        });
+        self.base = Some(opened.map_err(|error| self.remember(error))?);
+        (self.broken, self.unsynced) = (false, false);
+        Ok(())
+    }
+
+    #[allow(clippy::expect_used, reason = "a failure to open it is an error")]
+    fn base(&mut self) -> Result<&mut Base, DiskError> {
+        if self.base.is_none() {
+            self.reopen()?;
+        }
+        Ok(self.base.as_mut().expect("it was opened above"))
     }
 
     /// Notes a failure: the first try after it may come at once, later ones are spaced.
@@ -171,9 +175,12 @@ impl DiskStore {
         Ok(row.and_then(|value| rows::open(Space::Jobs, &key, &value).map(<[u8]>::to_vec)))
     }
 
-    fn job(&mut self, queued: &Queued) -> Result<Result<Job, String>, DiskError> {
-        Ok(match self.record(queued.age)? {
-            Some(record) => record::decode(&record).map(|(job, _)| job).map_err(|error| error.to_string()),
+    fn job(&mut self, age: u64) -> Result<Result<(Job, Vec<u8>), String>, DiskError> {
+        Ok(match self.record(age)? {
+            Some(record) => match record::decode(&record) {
+                Ok((job, _)) => Ok((job, record)),
+                Err(error) => Err(error.to_string()),
+            },
             None => Err("its record is missing or fails its checksum".to_owned()),
         })
     }
@@ -208,6 +215,8 @@ impl Store for DiskStore {
     fn admit(&mut self, job: &Job) -> Result<(), StoreError> {
         if let Some(age) = self.index.admit(job) {
             self.put(age, job, Duration::ZERO);
+            let record = self.changes.job(age).map(<[u8]>::to_vec);
+            self.out.insert(age, record.unwrap_or_default());
         }
         Ok(())
     }
@@ -219,8 +228,9 @@ impl Store for DiskStore {
                 Next::NotBefore(at) => return Ok(Pulled::NotBefore(at)),
                 Next::Empty => return Ok(Pulled::Empty),
             };
-            match self.job(&queued) {
-                Ok(Ok(job)) => {
+            match self.job(queued.age) {
+                Ok(Ok((job, record))) => {
+                    self.out.insert(queued.age, record);
                     self.index.went_out(job.id, queued);
                     return Ok(Pulled::Job(Box::new(job)));
                 }
@@ -235,6 +245,7 @@ impl Store for DiskStore {
 
     fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError> {
         if let Some(moved) = self.index.put_back(&job, not_before) {
+            self.out.remove(&moved.from);
             self.changes.remove_job(moved.from);
             self.put(moved.to, &job, not_before);
         }
@@ -260,9 +271,10 @@ impl Store for DiskStore {
         let Some(age) = self.index.out.get(id).map(|queued| queued.age) else {
             return Ok(false);
         };
-        // First what can fail.
-        if let Some(kept) = Kept::of(outcome)
-            && let Some(record) = self.record(age)?
+        let record = self.out.remove(&age);
+        if let (Some(kept), Some(record)) = (Kept::of(outcome), record)
+            // Robots.txt is asked for when a page needs it, and never again by hand.
+            && record::peek(&record).is_ok_and(|peek| peek.kind == JobKind::Page)
         {
             self.changes.keep(kept, age, outcome, &record);
         }
@@ -344,6 +356,7 @@ impl Store for DiskStore {
     }
 
     fn recover(&mut self) -> Result<u64, StoreError> {
+        self.out.clear();
         Ok(self.index.recover())
     }
 }
