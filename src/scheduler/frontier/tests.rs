@@ -1,4 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+mod redirects;
 mod simulated;
 
 use std::sync::atomic::Ordering;
