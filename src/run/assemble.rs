@@ -35,7 +35,7 @@ use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
 use crate::scheduler::message::Pacing;
-use crate::scheduler::store::{Cursors, Store};
+use crate::scheduler::store::{Cursors, Store, StoreError};
 use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
@@ -278,6 +278,15 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),
         frontier: shared,
     }
+}
+
+/// Saves what is left to save, once no actor uses the frontier any more.
+///
+/// # Errors
+/// When the store refuses: what it has not kept is done again by the next run.
+pub(crate) fn close(frontier: &Mutex<Frontier>, ended: &Ended) -> Result<(), StoreError> {
+    let finished = (ended.reason == FINISHED).then(|| (FINISHED, b"1".to_vec()));
+    frontier.lock().unwrap_or_else(PoisonError::into_inner).close(finished)
 }
 
 /// Whether an earlier run came to the end of the job, and nothing was queued since.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use assemble::FINISHED;
-pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
+pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble, close};
 pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
@@ -320,11 +320,9 @@ fn finished_before(
     }))
 }
 
-/// Saves what is left to save. A store that refuses is no loss of requests: what it has not kept is done again.
+/// Saves what is left to save. A store that refuses is no loss of requests.
 fn close_frontier(frontier: &Mutex<Frontier>, ended: &mut Ended) {
-    let finished = (ended.reason == FINISHED).then(|| (FINISHED, b"1".to_vec()));
-    let closed = frontier.lock().unwrap_or_else(PoisonError::into_inner).close(finished);
-    if let Err(error) = closed {
+    if let Err(error) = assemble::close(frontier, ended) {
         tracing::error!(%error, "the frontier could not be closed: the next run repeats what was not kept");
         ended.note.get_or_insert_with(|| format!("the frontier could not be closed: {error}"));
         ended.code = ended.code.max(3);

@@ -52,6 +52,10 @@ impl DiskStore {
     /// # Errors
     /// When something could not be written. What was committed before is safe all the same.
     pub fn close(mut self) -> Result<(), DiskError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), DiskError> {
         self.write()?;
         self.base()?.settle_down()
     }
@@ -349,6 +353,10 @@ impl Store for DiskStore {
             tracing::error!(name, dir = %self.dir().display(), "a saved state fails its checksum; it is begun anew");
         }
         Ok(state.map(<[u8]>::to_vec))
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(self.end()?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
