@@ -19,6 +19,7 @@ pub mod message;
 #[cfg(test)]
 pub(crate) mod model;
 pub(crate) mod record;
+pub mod redis;
 mod robots_gate;
 mod scope;
 mod slots;

@@ -14,6 +14,7 @@ const PIECE: usize = 1_024;
 pub(super) struct Ages {
     front: VecDeque<u64>,
     /// What comes after a full `front`: never empty.
+    #[allow(clippy::box_collection, reason = "most lines have none, and are small without")]
     more: Option<Box<VecDeque<VecDeque<u64>>>>,
 }
 
