@@ -350,7 +350,11 @@ impl Frontier {
         }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
-                Ok(true) => {}
+                Ok(true) => {
+                    if let Err(error) = self.store.replace(job) {
+                        report("note a redirect", &error);
+                    }
+                }
                 Ok(false) => {
                     self.intake.filtered_duplicates(1, job.first_url.as_deref());
                     return Some(Verdict::Duplicate);

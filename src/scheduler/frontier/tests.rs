@@ -1,7 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 mod commits;
+mod redirects;
 mod simulated;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::*;
