@@ -30,7 +30,6 @@ use crate::engine::window::Bytes as Window;
 use crate::parser::message::{CallbackFault, Order as ParserOrder};
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Rejected, Report};
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
-use crate::scheduler::Queue as _;
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::store::Cursors;

@@ -178,7 +178,7 @@ local function expire()
   write_outs()
 end
 
--- Returns everything this worker holds.
+-- Returns everything this worker holds. If it is the heir of one that was killed, that may have sent its unsent request.
 local function recover()
   write_outs()
   local all = call('HGETALL', OUT)
@@ -187,9 +187,18 @@ local function recover()
     local id = all[n]
     local out = mine(id)
     if out then
+      local host = host_of(out.host)
+      if host.unsent == id then
+        host.closed = math.max(host.closed, now + math.max(delay, host.crawl))
+      end
       take_from(id, out)
-      enqueue(out.host, out.tag, 0)
-      back = back + 1
+      if out.kind == 'r' then
+        forget(id)
+        books.dropped = books.dropped + 1
+      else
+        enqueue(out.host, out.tag, 0)
+        back = back + 1
+      end
     end
   end
   return back
