@@ -68,6 +68,15 @@ pub struct WorkerRow {
     pub held: u64,
 }
 
+/// A host with queued work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRow {
+    /// The host.
+    pub host: SlotKey,
+    /// Its queued requests.
+    pub queued: u64,
+}
+
 /// Which requests that ended are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -118,7 +127,7 @@ impl RedisAdmin {
         }
     }
 
-    /// The ids of all jobs at the server's database.
+    /// The ids of all jobs at the server's database (of a cluster: at the node of this address).
     ///
     /// # Errors
     /// When the server cannot be used.
@@ -196,11 +205,11 @@ impl RedisAdmin {
         })
     }
 
-    /// Hosts with queued work and how many requests each has, a part of them.
+    /// Hosts with queued work and how many requests each has, a part of them and where the next begins: begin with 0.
     ///
     /// # Errors
     /// When the server cannot be used.
-    pub fn hosts(&mut self, from: u64) -> Result<(Vec<(SlotKey, u64)>, Option<u64>), RedisError> {
+    pub fn hosts(&mut self, from: u64) -> Result<(Vec<HostRow>, Option<u64>), RedisError> {
         let mut scan = redis::cmd("ZSCAN");
         scan.arg(self.key("hosts")).arg(from).arg("COUNT").arg(PORTION);
         let (values, next) = scanned(&mut self.link, &scan)?;
@@ -209,7 +218,7 @@ impl RedisAdmin {
         for [host, _] in pairs {
             let host = text(host);
             let queued = self.size("ZCARD", &format!("q:{host}"))? + self.size("ZCARD", &format!("w:{host}"))?;
-            hosts.push((SlotKey(host.into()), queued));
+            hosts.push(HostRow { host: SlotKey(host.into()), queued });
         }
         Ok((hosts, next))
     }
