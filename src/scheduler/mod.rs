@@ -10,11 +10,14 @@
 mod clock;
 mod config;
 mod counters;
+pub mod disk;
 mod frontier;
 pub(crate) mod index;
 pub mod job;
 mod memory;
 pub mod message;
+#[cfg(test)]
+pub(crate) mod model;
 pub(crate) mod record;
 pub mod redis;
 mod robots_gate;
