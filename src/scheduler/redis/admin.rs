@@ -68,14 +68,8 @@ pub struct WorkerRow {
     pub held: u64,
 }
 
-/// A host with queued work.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostRow {
-    /// The host.
-    pub host: SlotKey,
-    /// Its queued requests.
-    pub queued: u64,
-}
+/// A host with queued work, and its queued requests.
+pub type HostRow = (SlotKey, u64);
 
 /// Which requests that ended are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +212,7 @@ impl RedisAdmin {
         for [host, _] in pairs {
             let host = text(host);
             let queued = self.size("ZCARD", &format!("q:{host}"))? + self.size("ZCARD", &format!("w:{host}"))?;
-            hosts.push(HostRow { host: SlotKey(host.into()), queued });
+            hosts.push((SlotKey(host.into()), queued));
         }
         Ok((hosts, next))
     }

@@ -53,7 +53,7 @@ fn a_survey_tells_what_a_job_holds() {
     assert_eq!((survey.workers[0].name.as_str(), survey.workers[0].held), ("w", 1));
     assert!(survey.workers[0].silent_for < LONG && !survey.created.is_zero());
     let (hosts, next) = admin(&server).hosts(0).unwrap();
-    assert_eq!((hosts[0].host.0.as_ref(), hosts[0].queued, next), ("h6", 1, None));
+    assert_eq!((hosts[0].0.0.as_ref(), hosts[0].1, next), ("h6", 1, None));
     let mut pending: Vec<String> =
         all(|at| admin(&server).pending(at)).into_iter().map(|kept| kept.job.unwrap().url().path().to_owned()).collect();
     pending.sort();
