@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use super::options::FleetState;
 use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::record;
 use crate::scheduler::store::Cursors;
@@ -169,7 +170,7 @@ impl Batch {
     /// when the request is this worker's no more.
     pub fn sent(&mut self, host: &SlotKey, id: RequestId, ago: Duration, pause: Duration) {
         self.begin(b'T', Kind::Other);
-        self.text(&host.0).id(id).time_down(ago).time(pause);
+        self.text(&host.0).own(id).time_down(ago).time(pause);
     }
 
     /// A request of this worker gives its place back; one that was not sent costs its host no delay.
@@ -254,6 +255,12 @@ impl Batch {
     /// Ends the job: done only when nothing is pending, `start()` is finished and nobody else runs `idle`.
     pub fn conclude(&mut self) {
         self.begin(b'E', Kind::Other);
+    }
+
+    /// Lets the whole job run, pause or stop.
+    pub fn set_state(&mut self, state: FleetState) {
+        self.begin(b'W', Kind::Other);
+        self.text(state.name());
     }
 
     /// Keeps a small state under a name.

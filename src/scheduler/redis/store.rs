@@ -36,7 +36,7 @@ pub struct RedisStore {
     pub(super) pacing: FleetPacing,
     pub(super) view: View,
     /// For the plain [`crate::scheduler::store::Store`]: what is not known to have happened.
-    pub(super) unsure: super::trait_impl::Unsure,
+    pub(super) unsure: super::plain::Unsure,
 }
 
 impl RedisStore {
@@ -64,7 +64,7 @@ impl RedisStore {
             number: 0,
             pacing,
             view: View::empty(),
-            unsure: super::trait_impl::Unsure::default(),
+            unsure: super::plain::Unsure::default(),
         };
         store.join()?;
         store.apply(&mut Batch::new())?;

@@ -20,6 +20,7 @@ local operations = {
   z = function() return finish(text()) end,
   E = function() return conclude() end,
   C = function() advance('start', count()) advance('idle', count()) return 1 end,
+  W = function() call('HSET', META, 'state', text()) return 1 end,
   V = function() call('HSET', STATES, text(), text()) return 1 end,
   X = function() return recover() end,
   Y = function() return leave() end,

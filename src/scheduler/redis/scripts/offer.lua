@@ -37,11 +37,11 @@ local function offer(origin, cursor, size)
     local id, host, rank, record = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7]
     at = at + 7
     if parent ~= '' and parents[parent] == nil then
-      parents[parent] = { is_out = call('HEXISTS', OUT, parent) == 1, has = call('EXISTS', KIDS .. parent) == 1 }
+      parents[parent] = { is_out = call('HEXISTS', OUT, parent) == 1, has = call('EXISTS', KIDS .. parent) == 1, here = {} }
     end
     local of = parents[parent]
     local dropped = true
-    if of and of.has and call('SISMEMBER', KIDS .. parent, id) == 1 then
+    if of and (of.here[id] or (of.has and call('SISMEMBER', KIDS .. parent, id) == 1)) then
       repeated = repeated + 1
     elseif seen[key] and flags % 2 == 0 then
       duplicates = duplicates + 1
@@ -63,6 +63,7 @@ local function offer(origin, cursor, size)
       line[#line + 1] = tag_of(rank, age, id)
       age = age + 1
       if of and of.is_out then
+        of.here[id] = true
         children[parent] = children[parent] or {}
         table.insert(children[parent], id)
       end

@@ -60,7 +60,8 @@ end
 
 local function sent(name, id, ago, pause)
   local host = touch(name)
-  if host.unsent == id then
+  -- When it was returned meanwhile, another worker may be about to send it.
+  if host.unsent == id and mine(id) then
     host.unsent = ''
   end
   host.closed = math.max(host.closed, now - ago + math.max(pause, host.crawl))
