@@ -1,7 +1,6 @@
 //! The frontier of a JOBDIR.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::entry::{self, Entry};
 use super::source::{Halt, Kind, Source, Stat, count, sort};
@@ -95,7 +94,7 @@ fn show(
 ) -> Result<(), Halt> {
     for record in records {
         let record = record.map_err(error)?;
-        visit(&Entry { kind, reason: reason(record.ended), not_before: Duration::ZERO, job: record.job })?;
+        visit(&Entry { kind, reason: reason(record.ended), not_before: record.not_before, job: record.job })?;
     }
     Ok(())
 }

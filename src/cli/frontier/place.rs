@@ -61,7 +61,9 @@ impl PlaceArgs {
     fn directory(&self, dir: &Path) -> Result<Place, CliError> {
         let shown = dir.display();
         if self.job.is_some() {
-            return Err(CliError::usage(format!("--job is for a frontier at a Redis server, and {shown} is a directory: leave it out")));
+            return Err(CliError::usage(format!(
+                "--job is for a frontier at a Redis server, and {shown} is a directory: leave it out"
+            )));
         }
         let below = dir.join(FRONTIER);
         if below.is_dir() {
@@ -71,7 +73,9 @@ impl PlaceArgs {
             return Err(CliError::usage(format!("{shown} does not exist: give the JOBDIR of a crawl")));
         }
         if dir.join(CARD).exists() {
-            return Err(CliError::usage(format!("{shown} is a JOBDIR without a frontier: no crawl has used it for its queue yet")));
+            return Err(CliError::usage(format!(
+                "{shown} is a JOBDIR without a frontier: no crawl has used it for its queue yet"
+            )));
         }
         Ok(Place::Directory { frontier: dir.to_owned(), jobdir: dir.parent().unwrap_or(dir).to_owned() })
     }

@@ -65,10 +65,14 @@ fn text(stat: &Stat) -> String {
         ),
     );
     if stat.in_flight > 0 {
-        let now = if stat.fleet.is_some() { "with workers now" } else { "were in flight when the crawl ended; they are queued again" };
+        let now =
+            if stat.fleet.is_some() { "with workers now" } else { "were in flight when the crawl ended; they are queued again" };
         line("", &format!("{} of the pending {now}", grouped(stat.in_flight)));
     }
-    line("start", &format!("{} requests of start() taken in, {} of idle", grouped(stat.cursors.start), grouped(stat.cursors.idle)));
+    line(
+        "start",
+        &format!("{} requests of start() taken in, {} of idle", grouped(stat.cursors.start), grouped(stat.cursors.idle)),
+    );
     line("seen", &format!("{} URLs", grouped(stat.seen)));
     if let Some(fleet) = &stat.fleet {
         let start = if fleet.start_finished { "start() is finished" } else { "start() is not finished" };

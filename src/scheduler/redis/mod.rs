@@ -41,7 +41,7 @@ mod script;
 mod server;
 mod store;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod url;
 
 pub use self::admin::{Ended, HostRow, Kept, Page, RedisAdmin, Survey, WorkerRow};

@@ -9,7 +9,7 @@ mod fleet;
 mod lost;
 mod places;
 mod refusals;
-mod server;
+pub(crate) mod server;
 mod shared;
 
 use std::time::Duration;
