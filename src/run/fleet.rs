@@ -16,11 +16,9 @@ use crate::apcloudy::JobId;
 use crate::collector::CollectorConfig;
 use crate::collector::log::{LogOptions, RecordLog};
 use crate::collector::message::End;
-use crate::scheduler::fleet::{AtRedis, FleetConfig, SharedFrontier};
+use crate::scheduler::fleet::{FleetConfig, SharedFrontier};
 use crate::scheduler::job::{RequestId, outcome};
-use crate::scheduler::redis::{
-    Batch, FleetPacing, Membership, RedisAdmin, RedisError, RedisOptions, RedisStore, RedisUrl, RedisUrlError,
-};
+use crate::scheduler::redis::{Batch, FleetPacing, Membership, RedisError, RedisOptions, RedisStore, RedisUrl, RedisUrlError};
 use crate::scheduler::store::{Store as _, StoreError};
 use crate::settings::{FrontierStore, Settings};
 
@@ -65,9 +63,7 @@ impl<'a> Fleet<'a> {
         );
         let wait = Some(self.settings.frontier_wait).filter(|wait| !wait.is_zero());
         let fleet = FleetConfig { wait, instance };
-        let (url, job, options) = (self.url.clone(), self.job.clone(), self.options());
-        let admin = Box::new(move || RedisAdmin::open(&url, &job, options.clone()));
-        let server = Box::new(AtRedis { store, admin });
+        let server = Box::new(store);
         Ok(Keeping::Shared(Box::new(move |config, stats, now| {
             Arc::new(Mutex::new(SharedFrontier::new(config, fleet, server, stats, now)))
         })))

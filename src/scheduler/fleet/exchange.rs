@@ -39,12 +39,6 @@ impl SharedFrontier {
                 }
             }
         }
-        if self.stops_job && self.steps.is_empty() {
-            match self.server.stop_job() {
-                Ok(()) => self.stops_job = false,
-                Err(error) => return self.trouble(&error, now),
-            }
-        }
         self.hand_out();
         self.tell_ready(now);
     }
@@ -124,6 +118,10 @@ impl SharedFrontier {
             }
         }
         self.poll.looked(now);
+        if self.view.is_none() && applied.view.workers <= 1 && applied.view.state == FleetState::Running {
+            // The word of an earlier stop is not that of the next one.
+            self.steps.push_back(Step::Save(STOP_REASON, Vec::new()));
+        }
         self.view = Some(applied.view);
         for (step, answer) in exchange.steps.into_iter().zip(applied.answers) {
             self.answered(step, answer, now);

@@ -383,6 +383,10 @@ impl Fake {
                 }
                 done
             }
+            Step::StopJob => {
+                world.state = FleetState::Stopping;
+                true
+            }
             Step::Save(name, state) => {
                 world.states.insert(name, state.clone());
                 true
@@ -434,10 +438,5 @@ impl Server for Fake {
 
     fn state(&mut self, name: &str) -> Result<Option<Vec<u8>>, RedisError> {
         Ok(self.world.lock().unwrap().states.get(name).cloned())
-    }
-
-    fn stop_job(&mut self) -> Result<(), RedisError> {
-        self.world.lock().unwrap().state = FleetState::Stopping;
-        Ok(())
     }
 }

@@ -26,8 +26,7 @@ use tokio::time::Instant;
 use self::outage::Outage;
 use self::place::Waiting;
 use self::poll::Poll;
-pub(crate) use self::step::{AtRedis, Server};
-use self::step::{Exchange, Offer, Step};
+use self::step::{Exchange, Offer, Server, Step};
 use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
@@ -95,8 +94,6 @@ pub(crate) struct SharedFrontier {
     has_left: bool,
     /// A lease is worth while before its time.
     is_stirred: bool,
-    /// Whether the whole job has to be stopped.
-    stops_job: bool,
     runs_start: bool,
     runs_idle: bool,
     told_stop: bool,
@@ -147,7 +144,6 @@ impl SharedFrontier {
             stopped: false,
             has_left: false,
             is_stirred: false,
-            stops_job: false,
             runs_start: false,
             runs_idle: false,
             told_stop: false,
@@ -332,7 +328,7 @@ impl Queue for SharedFrontier {
             }
             Control::StopAll { reason } => {
                 self.steps.push_back(Step::Save(STOP_REASON, reason.into_bytes()));
-                self.stops_job = true;
+                self.steps.push_back(Step::StopJob);
             }
             Control::Finish => self.steps.push_back(Step::Conclude),
             // A place of a fleet's host is one of its requests on the wire, whoever has it.

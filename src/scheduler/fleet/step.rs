@@ -11,7 +11,7 @@ use super::place::Waiting;
 use crate::engine::ticket::Tag;
 use crate::scheduler::intake::Sifted;
 use crate::scheduler::job::{Job, Outcome, RequestId, SlotKey};
-use crate::scheduler::redis::{Applied, Batch, FleetPacing, FleetState, Origin, PlaceFor, RedisAdmin, RedisError, RedisStore};
+use crate::scheduler::redis::{Applied, Batch, FleetPacing, FleetState, Origin, PlaceFor, RedisError, RedisStore};
 
 /// The server's side of a job that several workers share.
 pub(crate) trait Server: Send {
@@ -32,12 +32,6 @@ pub(crate) trait Server: Send {
     /// # Errors
     /// When the server cannot be used.
     fn state(&mut self, name: &str) -> Result<Option<Vec<u8>>, RedisError>;
-
-    /// Has the whole job stop.
-    ///
-    /// # Errors
-    /// When the server cannot be used.
-    fn stop_job(&mut self) -> Result<(), RedisError>;
 }
 
 /// Steps that are done together.
@@ -81,6 +75,8 @@ pub(crate) enum Step {
     ClaimIdle,
     FinishIdle,
     Conclude,
+    /// Has the whole job stop.
+    StopJob,
     Save(&'static str, Vec<u8>),
     Leave,
 }
@@ -145,37 +141,28 @@ impl Step {
             Self::ClaimIdle => batch.claim_idle(),
             Self::FinishIdle => batch.finish_idle(),
             Self::Conclude => batch.conclude(),
+            Self::StopJob => batch.set_state(FleetState::Stopping),
             Self::Save(name, state) => batch.save(name, state),
             Self::Leave => batch.leave(),
         }
     }
 }
 
-/// A worker's place at a server, and the way to what only the whole job has.
-pub(crate) struct AtRedis {
-    pub(crate) store: RedisStore,
-    pub(crate) admin: Box<dyn FnMut() -> Result<RedisAdmin, RedisError> + Send>,
-}
-
-impl Server for AtRedis {
+impl Server for RedisStore {
     fn apply(&mut self, exchange: &mut Exchange) -> Result<Applied, RedisError> {
-        self.store.apply(exchange.batch())
+        Self::apply(self, exchange.batch())
     }
 
     fn set_pacing(&mut self, pacing: FleetPacing) {
-        self.store.set_pacing(pacing);
+        Self::set_pacing(self, pacing);
     }
 
     fn visibility(&self) -> Duration {
-        self.store.visibility()
+        Self::visibility(self)
     }
 
     fn state(&mut self, name: &str) -> Result<Option<Vec<u8>>, RedisError> {
-        self.store.state(name)
-    }
-
-    fn stop_job(&mut self) -> Result<(), RedisError> {
-        (self.admin)()?.set_state(FleetState::Stopping).map(drop)
+        Self::state(self, name)
     }
 }
 
