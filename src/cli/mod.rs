@@ -34,7 +34,7 @@ mod summary;
 mod terminal;
 #[cfg(test)]
 mod testing;
-mod text;
+pub(crate) mod text;
 mod version;
 
 use std::ffi::OsString;

@@ -252,6 +252,16 @@ impl Slots {
         });
     }
 
+    /// When the delay after the last request of the slot is over; gates aside.
+    pub(crate) fn delayed_until(&self, host: &str) -> Option<Instant> {
+        self.slot(self.find(host)?)?.delayed_until(&self.pacing).and_then(|at| self.era.instant(at))
+    }
+
+    /// The slot's delay, without jitter.
+    pub(crate) fn delay(&self, id: SlotId) -> Duration {
+        self.slot(id).map_or(Duration::ZERO, |slot| slot.delay(&self.pacing))
+    }
+
     /// The slot has a place back.
     ///
     /// Whether the request had been sent is not told. If some were and some were not, one that was is assumed

@@ -25,6 +25,7 @@ impl KnownHosts {
     #[must_use]
     pub fn new(store: Box<dyn Store>, per_host: usize) -> Self {
         let config = SchedulerConfig {
+            disk_wait: Duration::from_secs(60),
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,
@@ -32,6 +33,7 @@ impl KnownHosts {
             robots_agent: None,
             seeds_stop_at: usize::MAX,
             returns_offsite: false,
+            disk_wait: Duration::ZERO,
             seed: 1,
         };
         let now = Instant::now();
@@ -60,7 +62,7 @@ impl KnownHosts {
         let now = Instant::now();
         for (slot, id) in done {
             self.frontier.order(Order::Settle { id, outcome: Outcome::Handled }, now);
-            self.frontier.order(Order::Freed { slot }, now);
+            self.frontier.order(Order::Freed { id, slot }, now);
         }
         went(self.frontier.turn(now).facts)
     }

@@ -113,13 +113,17 @@ impl Slot {
 
     /// The end of the delay after the last request and of the gate, whichever is later.
     pub(super) fn closed_until(&self, pacing: &Pacing) -> Option<When> {
+        self.delayed_until(pacing).max(self.rare().gate)
+    }
+
+    /// The end of the delay after the last request; gates aside.
+    pub(super) fn delayed_until(&self, pacing: &Pacing) -> Option<When> {
         let rare = self.rare();
         let delay = self.delay(pacing);
-        let next = rare.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
+        rare.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
             // A delay that robots.txt asks for is a least one, so the jitter may not shorten it.
             at.after(delay.mul_f64(throw.mul_add(pacing.jitter.clamp(0.0, 1.0), 1.0)).max(rare.crawl_delay))
-        });
-        next.max(rare.gate)
+        })
     }
 
     /// When the first hop and the first job may go; `None` if there is none or it waits for something else.

@@ -4,6 +4,7 @@
 mod admin;
 mod chaos;
 mod claims;
+mod cluster;
 mod fleet;
 mod lost;
 mod places;

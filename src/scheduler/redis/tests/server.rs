@@ -54,6 +54,12 @@ impl Server {
         assert!(answers(self.port, &mut self.child), "it starts again");
     }
 
+    /// Lets it stand still, or go on.
+    pub(super) fn freeze(&self, still: bool) {
+        let signal = if still { "-STOP" } else { "-CONT" };
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
     /// A worker of a job, joined.
     pub(crate) fn join(&self, job: &str, worker: &str, visibility: Duration) -> RedisStore {
         self.join_paced(job, worker, visibility, FleetPacing { per_host: 8, delay: Duration::ZERO })
