@@ -9,7 +9,7 @@ use super::error::DiskError;
 use super::open::head;
 use super::place::Place;
 use super::rows::{self, Head, Space};
-use crate::scheduler::job::{Job, Outcome};
+use crate::scheduler::job::{Job, Outcome, RequestId};
 use crate::scheduler::record;
 
 /// Requests put back in one commit.
@@ -142,8 +142,9 @@ impl Inspection {
         let mut changes = Changes::default();
         let mut head = Head { commit: self.head.commit + 1, ..self.head };
         for (age, mut job) in chunk {
-            // It gets as many attempts as a new one.
+            // It gets as many attempts as a new one, and a name of its own: the record log may still say that the old one ended.
             job.attempts = 0;
+            job.id = RequestId::child(Some(job.id), u64::MAX);
             head.last_age += 1;
             changes.put_job(head.last_age, |into| record::encode(&job, Duration::ZERO, into));
             changes.forget(kept.into(), age);
