@@ -16,8 +16,8 @@ use super::server::{Answer, Server};
 
 /// Workers at a time.
 const WORKERS: usize = 4;
-/// Requests in flight to the one host, over all workers.
-const IN_FLIGHT: u64 = 8;
+/// Requests of one worker that are fetched and not yet settled, at most: its places of the host, and as many in callbacks.
+const IN_FLIGHT: u64 = 16;
 
 /// A fleet's job: where it is crawled and where its frontier is.
 struct Job<'a> {
