@@ -89,7 +89,7 @@ fn text(stat: &Stat) -> String {
     let rest = stat.hosts.get(NAMED..).unwrap_or_default();
     if !rest.is_empty() {
         let queued: u64 = rest.iter().map(|(_, queued)| queued).sum();
-        line("", &format!("{:>12}  {} other hosts", grouped(queued), grouped(rest.len() as u64)));
+        line("", &format!("{:>9}  {} other hosts", grouped(queued), grouped(rest.len() as u64)));
     }
     for (name, url) in [("oldest", &stat.oldest), ("newest", &stat.newest)] {
         if let Some(url) = url {
@@ -111,6 +111,6 @@ fn text(stat: &Stat) -> String {
 fn counts(line: &mut impl FnMut(&str, &str), counts: &[(String, u64)]) {
     for (name, count) in counts {
         let name = if name.is_empty() { "-" } else { name };
-        line("", &format!("{:>12}  {}", grouped(*count), plain(name)));
+        line("", &format!("{:>9}  {}", grouped(*count), plain(name)));
     }
 }

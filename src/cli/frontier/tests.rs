@@ -90,10 +90,11 @@ fn a_stat_tells_what_is_queued_and_what_failed() {
         "start       6 requests of start() taken in, 0 of idle\n",
         "seen        6 URLs\n",
         "queued      3 for 2 hosts\n",
-        "               2  a.test\n               1  b.test\n",
+        "                    2  a.test\n                    1  b.test\n",
+        "oldest      https://a.test/2\n",
         "newest      https://bob:***@a.test/rich?page=2\n",
-        "failed      2\n               1  http_status\n               1  timeout\n",
-        "set aside   1\n               1  Page\n",
+        "failed      2\n                    1  http_status\n                    1  timeout\n",
+        "set aside   1\n                    1  Page\n",
     ] {
         assert!(told.contains(part), "{part:?}: {told}");
     }
@@ -105,6 +106,7 @@ fn a_stat_tells_what_is_queued_and_what_failed() {
         (&2.into(), &1.into(), &1.into())
     );
     assert_eq!((&value["job"], &value["spider"]), (&"7".into(), &"shop".into()));
+    assert!(value["bytes"].as_u64().unwrap() > 0, "{value}");
 }
 
 #[test]
@@ -242,9 +244,9 @@ fn a_job_at_a_server_is_shown_and_changed_like_one_in_a_directory() {
         "6 taken in: 0 handled, 2 failed, 0 dropped, 1 set aside, 3 pending\n",
         "fleet       running; start() is not finished; 0 requests came back",
         "one holds 0, heard of",
-        "               2  a.test\n               1  b.test\n",
-        "               1  timeout\n",
-        "set aside   1\n               1  Page\n",
+        "                    2  a.test\n                    1  b.test\n",
+        "                    1  timeout\n",
+        "set aside   1\n                    1  Page\n",
     ] {
         assert!(told.contains(part), "{part:?}: {told}");
     }
