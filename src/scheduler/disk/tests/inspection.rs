@@ -105,7 +105,7 @@ fn many_failed_requests_are_put_back_in_several_commits() {
     }
     store.close().unwrap();
     let mut inspection = Inspection::open(dir.path()).unwrap().unwrap();
-    let even = |record: &Record| record.age % 2 == 0;
+    let even = |record: &Record| record.age.is_multiple_of(2);
     assert_eq!(inspection.requeue_failed(even).unwrap(), 1_250);
     assert_eq!(inspection.kept(Kept::Failed).count(), 1_250);
     drop(inspection);
