@@ -256,6 +256,13 @@ impl Store for DiskStore {
         Ok(())
     }
 
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        if let Some(age) = self.index.out.get(job.id).map(|queued| queued.age) {
+            self.put(age, job, Duration::ZERO);
+        }
+        Ok(())
+    }
+
     fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
         let is_new = self.index.seen.insert(key);
         if is_new {
