@@ -235,7 +235,7 @@ fn requests_of_a_step_that_is_gone_are_set_aside_and_come_back_with_it() {
     let done = authors(&items(&folder));
     assert_eq!(done + set_aside, 40, "{without}");
 
-    let listed = folder.run(&["frontier", "list", "job"]);
+    let listed = folder.run(&["frontier", "list", "job", "--set-aside"]);
     assert_eq!(listed.code, Some(0), "{listed}");
     let stat = folder.run(&["frontier", "stat", "job"]);
     assert_eq!(stat.code, Some(0), "{stat}");
