@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use url::Url;
 
 pub(crate) use self::parts::{Extra, Parts};

@@ -1,6 +1,6 @@
 //! Small states of other parts of the job that are kept with the frontier: counters, cookies.
 //!
-//! About once a second those that changed are written with the next commit, large ones less often, and all of them at
+//! Four times a second those that changed are written with the next commit, large ones less often, and all of them at
 //! the end. What happened between the last time and a crash is lost for them; it never is for requests.
 
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::scheduler::store::{Store, StoreError};
 
-/// Time between two looks.
-const EVERY: Duration = Duration::from_secs(1);
+/// Time between two looks: as much of them a crash may lose.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// A state of this many bytes is written half as often, one of twice as many a third as often.
 const LARGE: usize = 256 * 1024;
@@ -115,7 +115,7 @@ mod tests {
             let first = |name| store.saved(name).unwrap().and_then(|bytes| bytes.first().copied());
             seen.push((first("counters"), first("cookies")));
         }
-        // Looked at after 1, 2 and 3 seconds; the second time the small one had not changed, and the large one waits.
+        // Looked at after one, two and three such times; the second time the small one had not changed, and the large one waits.
         let (none, first, third) = ((None, None), (Some(1), Some(1)), (Some(3), Some(1)));
         assert_eq!(seen, [none, first, first, first, first, third, third]);
         states.save_all(&mut store).unwrap();

@@ -161,13 +161,6 @@ impl Bodies {
         self.bytes + self.open.heap()
     }
 
-    /// Bytes that stay when everything is spilled.
-    pub(super) fn least_bytes(&self) -> usize {
-        // Starts of records stay with their pages, and these are most of what spilled pages hold.
-        let starts: usize = self.pages.len() * (PAGE + 2_048);
-        starts + (self.spilled_strays.len() + self.strays.len()) * entry(size_of::<Place>())
-    }
-
     /// Bytes by which [`Bodies::bytes`] may grow, and hold for a moment, when so many records of so many bytes in all
     /// are kept.
     pub(super) fn growth(&self, records: usize, bytes: usize) -> usize {

@@ -96,10 +96,9 @@ impl MemoryStore {
         if self.weight() + growth <= self.bound {
             return Ok(());
         }
-        let full = StoreError::Full { held: self.weight(), bound: self.bound };
-        let least = self.index.bytes() + self.bodies.least_bytes() + growth;
-        if !self.bodies.spills() || least > self.bound || !self.spill_down_to(self.bound.saturating_sub(growth)) {
-            return Err(full);
+        let room = self.bound.checked_sub(growth).filter(|_| self.bodies.spills());
+        if !room.is_some_and(|room| self.spill_down_to(room)) {
+            return Err(StoreError::Full { held: self.weight(), bound: self.bound });
         }
         Ok(())
     }

@@ -1,9 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-use proptest::prelude::*;
-
 use super::*;
+use crate::scheduler::model::{Harness, Lost, run_model};
 use crate::scheduler::suite;
-use crate::scheduler::testing::{child, job, unfiltered, with_priority};
+use crate::scheduler::testing::{child, job};
 
 const MIB: usize = 1 << 20;
 
@@ -33,6 +32,31 @@ fn it_does_what_every_store_must_with_every_job_on_disk() {
     assert!(store.spilled() > 0, "the first job is spilled");
 }
 
+/// Runs the model: a crash is one of the scheduler, which the store outlives.
+fn behaves_like_the_model(make: impl Fn() -> MemoryStore + 'static) {
+    let crash = |mut store: MemoryStore| {
+        store.recover().unwrap();
+        (store, Lost::Nothing)
+    };
+    run_model(&Harness { make: Box::new(make), crash: Box::new(crash), fail: Box::new(|_, _| false) });
+}
+
+#[test]
+fn it_behaves_like_the_model() {
+    behaves_like_the_model(|| MemoryStore::new(usize::MAX));
+}
+
+#[test]
+fn it_behaves_like_the_model_with_every_job_on_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    behaves_like_the_model(move || {
+        let mut store = MemoryStore::spilling(usize::MAX, &path);
+        store.spill_at = 0;
+        store
+    });
+}
+
 #[test]
 fn a_full_store_takes_nothing_of_a_batch() {
     suite::a_full_store_takes_nothing_of_a_batch(&mut MemoryStore::new(MIB));
@@ -46,9 +70,9 @@ fn a_spilling_store_is_full_when_its_index_is() {
     suite::a_full_store_takes_nothing_of_a_batch(&mut plain);
     suite::a_full_store_takes_nothing_of_a_batch(&mut spilling);
     let (few, many) = (plain.books().enqueued, spilling.books().enqueued);
-    assert!(many > 3 * few, "{few} jobs without a file, {many} with one");
+    assert!(many > few * 3 / 2, "{few} jobs without a file, {many} with one");
     let on_disk = spilling.spilled();
-    assert!(on_disk > 80 * many, "{on_disk} bytes on disk for {many} jobs");
+    assert!(on_disk > 60 * many, "{on_disk} bytes on disk for {many} jobs");
     assert!(spilling.weight() <= MIB);
 }
 
@@ -190,154 +214,5 @@ fn measure_jobs_and_keys() {
         let most = if what == "seen" { 32 } else { 200 };
         assert!(told <= most * count as usize && real <= most * count as usize, "{what}: {told} told, {real} resident");
         assert!(told.abs_diff(real) < real / 5, "{what}: weight() tells {told} of {real} bytes");
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Op {
-    Offer { page: u8, host: u8, priority: i32, unfiltered: bool, of_last: bool },
-    Pull { host: u8 },
-    PutBack { which: usize, host: u8, delay: u64 },
-    Settle { which: usize },
-    Tick(u64),
-    Crash,
-}
-
-fn op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        6 => (any::<u8>(), 0_u8..3, -2_i32..3, any::<bool>(), any::<bool>()).prop_map(
-            |(page, host, priority, unfiltered, of_last)| Op::Offer { page: page % 32, host, priority, unfiltered, of_last }
-        ),
-        6 => (0_u8..3).prop_map(|host| Op::Pull { host }),
-        2 => (any::<usize>(), 0_u8..3, 0_u64..20).prop_map(|(which, host, delay)| Op::PutBack { which, host, delay }),
-        2 => any::<usize>().prop_map(|which| Op::Settle { which }),
-        1 => (1_u64..10).prop_map(Op::Tick),
-        1 => Just(Op::Crash),
-    ]
-}
-
-/// A frontier as one would write it down: lists, searched from end to end.
-#[derive(Default)]
-struct Model {
-    queued: Vec<Waiting>,
-    out: Vec<Waiting>,
-    seen: Vec<u128>,
-    children: Vec<(RequestId, RequestId)>,
-    age: u64,
-    books: Books,
-}
-
-#[derive(Clone)]
-struct Waiting {
-    id: RequestId,
-    host: String,
-    priority: i32,
-    age: u64,
-    not_before: Duration,
-}
-
-impl Model {
-    fn offer(&mut self, job: &Job) -> Offered {
-        let mut offered = Offered::default();
-        if job.parent.is_some_and(|parent| self.children.contains(&(parent, job.id))) {
-            offered.repeated = 1;
-        } else if !job.request.is_unfiltered() && self.seen.contains(&job.key) {
-            offered.duplicates = 1;
-        } else {
-            offered.stored = 1;
-            self.seen.push(job.key);
-            if let Some(parent) = job.parent
-                && self.out.iter().any(|o| o.id == parent)
-            {
-                self.children.push((parent, job.id));
-            }
-            self.age += 1;
-            self.books.enqueued += 1;
-            self.books.pending += 1;
-            self.queued.push(Waiting {
-                id: job.id,
-                host: job.url().host_str().unwrap().to_owned(),
-                priority: job.request.priority_value(),
-                age: self.age,
-                not_before: Duration::ZERO,
-            });
-        }
-        offered
-    }
-
-    fn pull(&mut self, host: &str, now: Duration) -> Option<RequestId> {
-        let due = self.queued.iter().enumerate().filter(|(_, w)| w.host == host && w.not_before <= now);
-        let (at, _) = due.max_by_key(|(_, w)| (w.priority, std::cmp::Reverse(w.age)))?;
-        let taken = self.queued.remove(at);
-        self.out.push(taken.clone());
-        Some(taken.id)
-    }
-}
-
-proptest! {
-    #[test]
-    fn it_behaves_like_a_list_searched_from_end_to_end(ops in proptest::collection::vec(op(), 1..200), spills in any::<bool>()) {
-        let (mut store, _dir) = all_spilled(usize::MAX);
-        if !spills {
-            store = MemoryStore::new(usize::MAX);
-        }
-        let mut model = Model::default();
-        let mut out: Vec<Job> = Vec::new();
-        let mut now = Duration::from_secs(100);
-        let mut index = 0;
-        for op in ops {
-            match op {
-                Op::Offer { page, host, priority, unfiltered: passes, of_last } => {
-                    let url = format!("http://{host}.test/{page}");
-                    let parent = if of_last { out.last() } else { None };
-                    // Few children per parent, so that offers repeat.
-                    let job = parent.map_or_else(|| { index += 1; job(index, &url) }, |p| child(p.id, u64::from(page % 4), &url));
-                    let job = with_priority(if passes { unfiltered(job) } else { job }, priority);
-                    let expected = model.offer(&job);
-                    prop_assert_eq!(suite::offer(&mut store, [job]), expected);
-                }
-                Op::Pull { host } => {
-                    let host = format!("{host}.test");
-                    let got = suite::pull(&mut store, &host, now);
-                    prop_assert_eq!(got.as_ref().map(|j| j.id), model.pull(&host, now));
-                    out.extend(got.map(|j| *j));
-                }
-                Op::PutBack { which, host, delay } => if !out.is_empty() {
-                    let mut job = out.swap_remove(which % out.len());
-                    job.request.set_url(format!("http://{host}.test/back").parse().unwrap());
-                    let not_before = now + Duration::from_secs(delay);
-                    let at = model.out.iter().position(|w| w.id == job.id).unwrap();
-                    let mut waiting = model.out.remove(at);
-                    model.age += 1;
-                    (waiting.age, waiting.not_before, waiting.host) = (model.age, not_before, format!("{host}.test"));
-                    model.queued.push(waiting);
-                    store.put_back(job, not_before).unwrap();
-                },
-                Op::Settle { which } => if !out.is_empty() {
-                    let job = out.swap_remove(which % out.len());
-                    model.out.retain(|w| w.id != job.id);
-                    model.children.retain(|(parent, _)| *parent != job.id);
-                    model.books.settle(Outcome::Handled);
-                    prop_assert!(store.settle(job.id, Outcome::Handled).unwrap());
-                },
-                Op::Tick(seconds) => now += Duration::from_secs(seconds),
-                Op::Crash => {
-                    prop_assert_eq!(store.recover().unwrap(), u64::try_from(out.len()).unwrap());
-                    out.clear();
-                    for mut waiting in model.out.drain(..) {
-                        waiting.not_before = Duration::ZERO;
-                        model.queued.push(waiting);
-                    }
-                }
-            }
-            prop_assert_eq!(store.books(), model.books);
-            prop_assert!(store.books().balances());
-            let mut hosts: Vec<String> = store.slots().iter().map(|(slot, _)| slot.0.to_string()).collect();
-            let mut expected: Vec<String> = model.queued.iter().map(|w| w.host.clone()).collect();
-            hosts.sort();
-            expected.sort();
-            expected.dedup();
-            prop_assert_eq!(hosts, expected);
-        }
     }
 }

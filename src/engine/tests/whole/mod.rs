@@ -5,6 +5,7 @@ mod ahead;
 mod books;
 mod callbacks;
 mod crash;
+mod durable;
 mod fakes;
 mod keeping;
 mod limits;

@@ -212,7 +212,7 @@ fn gates_that_are_over_cost_the_next_run_nothing() {
 }
 
 #[test]
-fn states_are_kept_about_once_a_second_and_at_the_end() {
+fn states_are_kept_every_quarter_of_a_second_and_at_the_end() {
     let journal = Journal::new();
     let mut played = over(&journal);
     let stats = played.stats.clone();
@@ -220,9 +220,9 @@ fn states_are_kept_about_once_a_second_and_at_the_end() {
     played.frontier.keep("counters", Box::new(take), played.now);
     let kept = |journal: &Journal| journal.next_run().saved("counters").unwrap();
     played.stats.inc("n");
-    assert_eq!(played.turn(), Some(played.now + 1_000 * MS));
+    assert_eq!(played.turn(), Some(played.now + 250 * MS));
     assert_eq!(kept(&journal), None);
-    played.now += 1_000 * MS;
+    played.now += 250 * MS;
     played.turn();
     assert_eq!(kept(&journal), Some(b"1".to_vec()));
     played.stats.inc("n");
