@@ -11,6 +11,7 @@ use dragline::testkit::hosts::KnownHosts;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::machine;
+use crate::server;
 use crate::stores::{Kind, Place};
 use crate::work::{BATCH, Finds, Mix, Parent, Web};
 
@@ -55,8 +56,11 @@ impl Case {
     }
 
     /// Runs it with `count` new requests, keys or hosts.
-    pub fn run(&self, kind: &Kind, count: u64, dir: &Path) -> Figures {
-        let place = kind.place(dir);
+    pub fn run(&self, kind: Kind, count: u64, dir: &Path) -> Figures {
+        if kind == Kind::Redis {
+            return server::run(self, count);
+        }
+        let place = Place::new(kind, dir);
         match self {
             Self::Queue { hosts, is_all_new } => {
                 queue(&place, Web { hosts: *hosts }, if *is_all_new { Mix::AllNew } else { Mix::OneInTwenty }, count)
@@ -67,15 +71,15 @@ impl Case {
     }
 }
 
-/// Wall time of parts, and the processor time of a whole less that of what does not count.
+/// Wall time of parts.
 #[derive(Debug, Default)]
-struct Watch {
+pub struct Watch {
     wall: Duration,
-    count: u64,
+    pub count: u64,
 }
 
 impl Watch {
-    fn time<T>(&mut self, count: u64, what: impl FnOnce() -> T) -> T {
+    pub fn time<T>(&mut self, count: u64, what: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let result = what();
         self.wall += began.elapsed();
@@ -84,7 +88,7 @@ impl Watch {
     }
 
     /// Nanoseconds for each.
-    fn each(&self) -> f64 {
+    pub fn each(&self) -> f64 {
         self.wall.as_secs_f64() * 1e9 / self.count.max(1) as f64
     }
 }

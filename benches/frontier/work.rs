@@ -96,6 +96,11 @@ impl Finds {
         self.dice % self.found
     }
 
+    /// The first pages count as found.
+    pub const fn skip(&mut self, pages: u64) {
+        self.found = pages;
+    }
+
     pub const fn found(&self) -> u64 {
         self.found
     }

@@ -33,6 +33,7 @@ impl KnownHosts {
             robots_agent: None,
             seeds_stop_at: usize::MAX,
             returns_offsite: false,
+            disk_wait: Duration::ZERO,
             seed: 1,
         };
         let now = Instant::now();
@@ -61,7 +62,7 @@ impl KnownHosts {
         let now = Instant::now();
         for (slot, id) in done {
             self.frontier.order(Order::Settle { id, outcome: Outcome::Handled }, now);
-            self.frontier.order(Order::Freed { slot }, now);
+            self.frontier.order(Order::Freed { id, slot }, now);
         }
         went(self.frontier.turn(now).facts)
     }

@@ -1,7 +1,7 @@
 //! The frontier of a JOBDIR.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::entry::{self, Entry};
 use super::source::{Halt, Kind, Source, Stat, count, sort};
@@ -43,11 +43,13 @@ impl Source for Directory {
             }
         }
         sort(&mut set_aside);
+        let mut failed: Vec<_> = survey.failed.into_iter().map(|(outcome, count)| (reason(Some(outcome)), count)).collect();
+        sort(&mut failed);
         let url = |url: Option<String>| url.map(|url| entry::shown_text(&url));
         Ok(Stat {
             place: self.place(),
             format: Some(survey.format.into()),
-            bytes: Some(survey.bytes),
+            bytes: Some(bytes_in(&self.dir)),
             job: self.job.clone(),
             spider: self.spider.clone(),
             books: survey.books,
@@ -57,7 +59,7 @@ impl Source for Directory {
             hosts: survey.slots.into_iter().map(|slot| (slot.slot.0.to_string(), slot.queued)).collect(),
             oldest: url(survey.oldest),
             newest: url(survey.newest),
-            failed: survey.failed.into_iter().map(|(outcome, count)| (reason(Some(outcome)), count)).collect(),
+            failed,
             set_aside,
             damaged: survey.damaged + survey.unreadable,
             fleet: None,
@@ -95,9 +97,21 @@ fn show(
 ) -> Result<(), Halt> {
     for record in records {
         let record = record.map_err(error)?;
-        visit(&Entry { kind, reason: reason(record.ended), not_before: Duration::ZERO, job: record.job })?;
+        visit(&Entry { kind, reason: reason(record.ended), not_before: record.not_before, job: record.job })?;
     }
     Ok(())
+}
+
+/// Bytes of all files of a directory.
+fn bytes_in(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let of = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => bytes_in(&entry.path()),
+        // Journals are made longer than what they hold: what counts is the room they take.
+        Ok(meta) => meta.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.map(of).sum()
 }
 
 fn reason(ended: Option<Outcome>) -> String {

@@ -30,7 +30,8 @@ impl Entry {
             Err(error) => return json!({"state": Kind::Damaged.name(), "error": error}),
         };
         let request = &job.request;
-        let headers: Vec<&str> = request.headers().into_iter().flat_map(|headers| headers.keys()).map(|name| name.as_str()).collect();
+        let headers: Vec<&str> =
+            request.headers().into_iter().flat_map(|headers| headers.keys()).map(|name| name.as_str()).collect();
         let cookies: Vec<&str> = request.cookies().iter().map(|(name, _)| name.as_str()).collect();
         let mut value = json!({
             "state": self.kind.name(),

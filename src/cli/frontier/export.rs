@@ -9,8 +9,8 @@ use clap::Args;
 use super::place::PlaceArgs;
 use super::source::{Kind, lines};
 use crate::cli::exit::CliError;
-use crate::cli::text::grouped;
 use crate::cli::logging;
+use crate::cli::text::grouped;
 
 /// Writes all requests of a frontier as JSON lines: queued, failed, set aside.
 ///

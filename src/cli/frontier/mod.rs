@@ -6,15 +6,17 @@
 mod disk;
 mod entry;
 mod export;
+#[cfg(feature = "redis")]
 mod fleet;
 mod list;
 mod place;
 mod reasons;
 mod retry;
+#[cfg(feature = "redis")]
 mod server;
 mod source;
 mod stat;
-#[cfg(test)]
+#[cfg(all(test, feature = "redis"))]
 mod tests;
 
 use std::io::Write;
@@ -46,9 +48,13 @@ enum Action {
     List(list::ListArgs),
     RetryFailed(retry::RetryArgs),
     Export(export::ExportArgs),
+    #[cfg(feature = "redis")]
     Pause(fleet::PauseArgs),
+    #[cfg(feature = "redis")]
     Resume(fleet::ResumeArgs),
+    #[cfg(feature = "redis")]
     Stop(fleet::StopArgs),
+    #[cfg(feature = "redis")]
     Forget(fleet::ForgetArgs),
 }
 
@@ -78,9 +84,13 @@ pub(crate) fn frontier(args: &FrontierArgs, reader: Reader, to: &mut dyn Write) 
         Action::List(args) => list::list(args, reader, to),
         Action::RetryFailed(args) => retry::retry(args, to),
         Action::Export(args) => export::export(args, to),
+        #[cfg(feature = "redis")]
         Action::Pause(args) => fleet::pause(args, to),
+        #[cfg(feature = "redis")]
         Action::Resume(args) => fleet::resume(args, to),
+        #[cfg(feature = "redis")]
         Action::Stop(args) => fleet::stop(args, to),
+        #[cfg(feature = "redis")]
         Action::Forget(args) => fleet::forget(args, to),
     }
 }

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::disk::Directory;
+#[cfg(feature = "redis")]
 use super::server::{self, Server};
 use super::source::Source;
 use crate::cli::exit::CliError;
 use crate::cli::options::settings_here;
 use crate::collector::CARD;
+#[cfg(feature = "redis")]
 use crate::scheduler::redis::{RedisAdmin, RedisOptions, RedisUrl};
+use crate::settings::FrontierStore;
 
 /// The frontier's directory in a JOBDIR.
 const FRONTIER: &str = "frontier";
@@ -29,8 +32,15 @@ pub(super) struct PlaceArgs {
 /// A frontier, found.
 #[derive(Debug)]
 pub(super) enum Place {
-    Directory { frontier: PathBuf, jobdir: PathBuf },
-    Server { url: RedisUrl, job: Option<String> },
+    Directory {
+        frontier: PathBuf,
+        jobdir: PathBuf,
+    },
+    #[cfg(feature = "redis")]
+    Server {
+        url: RedisUrl,
+        job: Option<String>,
+    },
 }
 
 impl PlaceArgs {
@@ -40,28 +50,40 @@ impl PlaceArgs {
     /// [`CliError::Usage`] when nothing says which, or it cannot be.
     pub(super) fn find(&self) -> Result<Place, CliError> {
         match &self.place {
-            Some(text) if text.contains("://") => self.server(text),
+            Some(text) if text.contains("://") => Self::server(text, self.job.clone()),
             Some(dir) => self.directory(Path::new(dir)),
             None => {
                 let settings = settings_here()?;
-                match &settings.jobdir {
-                    Some(dir) => self.directory(dir),
-                    None => Err(CliError::usage(
-                        "nothing says which frontier: give its JOBDIR, or redis://HOST with --job ID; the settings here have no JOBDIR",
+                match (&settings.frontier, &settings.jobdir) {
+                    (FrontierStore::Redis(url), _) => {
+                        let job = settings.job_id.as_ref().map(ToString::to_string);
+                        Self::server(url.expose(), self.job.clone().or(job))
+                    }
+                    (FrontierStore::Memory, Some(dir)) => self.directory(dir),
+                    (FrontierStore::Memory, None) => Err(CliError::usage(
+                        "nothing says which frontier: give its JOBDIR, or redis://HOST with --job ID; the settings here have neither JOBDIR nor a shared FRONTIER",
                     )),
                 }
             }
         }
     }
 
-    fn server(&self, text: &str) -> Result<Place, CliError> {
-        Ok(Place::Server { url: text.parse().map_err(CliError::usage)?, job: self.job.clone() })
+    #[cfg(feature = "redis")]
+    fn server(text: &str, job: Option<String>) -> Result<Place, CliError> {
+        Ok(Place::Server { url: text.parse().map_err(CliError::usage)?, job })
+    }
+
+    #[cfg(not(feature = "redis"))]
+    fn server(_: &str, _: Option<String>) -> Result<Place, CliError> {
+        Err(CliError::usage("this program was built without the feature `redis`: it reaches no frontier at a server"))
     }
 
     fn directory(&self, dir: &Path) -> Result<Place, CliError> {
         let shown = dir.display();
         if self.job.is_some() {
-            return Err(CliError::usage(format!("--job is for a frontier at a Redis server, and {shown} is a directory: leave it out")));
+            return Err(CliError::usage(format!(
+                "--job is for a frontier at a Redis server, and {shown} is a directory: leave it out"
+            )));
         }
         let below = dir.join(FRONTIER);
         if below.is_dir() {
@@ -71,7 +93,9 @@ impl PlaceArgs {
             return Err(CliError::usage(format!("{shown} does not exist: give the JOBDIR of a crawl")));
         }
         if dir.join(CARD).exists() {
-            return Err(CliError::usage(format!("{shown} is a JOBDIR without a frontier: no crawl has used it for its queue yet")));
+            return Err(CliError::usage(format!(
+                "{shown} is a JOBDIR without a frontier: no crawl has used it for its queue yet"
+            )));
         }
         Ok(Place::Directory { frontier: dir.to_owned(), jobdir: dir.parent().unwrap_or(dir).to_owned() })
     }
@@ -85,6 +109,7 @@ impl Place {
     pub(super) fn open(self) -> Result<Box<dyn Source>, CliError> {
         Ok(match self {
             Self::Directory { frontier, jobdir } => Box::new(Directory::open(frontier, &jobdir)?),
+            #[cfg(feature = "redis")]
             Self::Server { .. } => Box::new(Server::open(self.admin()?)),
         })
     }
@@ -93,6 +118,7 @@ impl Place {
     ///
     /// # Errors
     /// [`CliError::Usage`] for a directory; else when the server cannot be used, or has no such job.
+    #[cfg(feature = "redis")]
     pub(super) fn admin(self) -> Result<server::Job, CliError> {
         let (url, job) = match self {
             Self::Server { url, job } => (url, job),

@@ -35,7 +35,8 @@ impl Filter {
         match self.reason.iter().find(|reason| !known.contains(reason.as_str())) {
             None => Ok(()),
             Some(reason) => {
-                let guess = nearest(reason, known.iter().copied()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
+                let guess =
+                    nearest(reason, known.iter().copied()).map_or_else(String::new, |near| format!("did you mean {near:?}? "));
                 let all = known.into_iter().collect::<Vec<_>>().join(", ");
                 Err(CliError::usage(format!("no request fails for the reason {reason:?}; {guess}reasons are {all}")))
             }

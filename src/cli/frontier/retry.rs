@@ -39,7 +39,7 @@ pub(super) struct RetryArgs {
 pub(super) fn retry(args: &RetryArgs, to: &mut dyn Write) -> Result<(), CliError> {
     args.filter.check()?;
     let mut source = args.place.find()?.open()?;
-    let (kind, what) = if args.set_aside { (Kind::SetAside, "set aside") } else { (Kind::Failed, "failed") };
+    let (kind, what) = if args.set_aside { (Kind::SetAside, "were set aside") } else { (Kind::Failed, "had failed") };
     let count = source.requeue(kind, &mut |reason, job| args.filter.takes(reason, job))?;
-    out(to, &format!("{}: {} requests that were {what} are queued again\n", source.place(), grouped(count)).replace("were failed", "had failed"))
+    out(to, &format!("{}: {} requests that {what} are queued again\n", source.place(), grouped(count)))
 }

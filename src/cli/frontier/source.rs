@@ -102,7 +102,8 @@ impl Stat {
         let counts = |pairs: &[(String, u64)]| Value::Object(pairs.iter().map(|(name, n)| (name.clone(), json!(n))).collect());
         let Books { enqueued, handled, failed, dropped, set_aside, pending } = self.books;
         let fleet = self.fleet.as_ref().map(|fleet| {
-            let workers = fleet.workers.iter().map(|(name, silent, held)| json!({"name": name, "silent_ms": silent, "held": held}));
+            let workers =
+                fleet.workers.iter().map(|(name, silent, held)| json!({"name": name, "silent_ms": silent, "held": held}));
             json!({
                 "state": fleet.state,
                 "start_finished": fleet.start_finished,

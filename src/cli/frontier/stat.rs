@@ -65,10 +65,14 @@ fn text(stat: &Stat) -> String {
         ),
     );
     if stat.in_flight > 0 {
-        let now = if stat.fleet.is_some() { "with workers now" } else { "were in flight when the crawl ended; they are queued again" };
+        let now =
+            if stat.fleet.is_some() { "with workers now" } else { "were in flight when the crawl ended; they are queued again" };
         line("", &format!("{} of the pending {now}", grouped(stat.in_flight)));
     }
-    line("start", &format!("{} requests of start() taken in, {} of idle", grouped(stat.cursors.start), grouped(stat.cursors.idle)));
+    line(
+        "start",
+        &format!("{} requests of start() taken in, {} of idle", grouped(stat.cursors.start), grouped(stat.cursors.idle)),
+    );
     line("seen", &format!("{} URLs", grouped(stat.seen)));
     if let Some(fleet) = &stat.fleet {
         let start = if fleet.start_finished { "start() is finished" } else { "start() is not finished" };
@@ -85,7 +89,7 @@ fn text(stat: &Stat) -> String {
     let rest = stat.hosts.get(NAMED..).unwrap_or_default();
     if !rest.is_empty() {
         let queued: u64 = rest.iter().map(|(_, queued)| queued).sum();
-        line("", &format!("{:>12}  {} other hosts", grouped(queued), grouped(rest.len() as u64)));
+        line("", &format!("{:>9}  {} other hosts", grouped(queued), grouped(rest.len() as u64)));
     }
     for (name, url) in [("oldest", &stat.oldest), ("newest", &stat.newest)] {
         if let Some(url) = url {
@@ -107,6 +111,6 @@ fn text(stat: &Stat) -> String {
 fn counts(line: &mut impl FnMut(&str, &str), counts: &[(String, u64)]) {
     for (name, count) in counts {
         let name = if name.is_empty() { "-" } else { name };
-        line("", &format!("{:>12}  {}", grouped(*count), plain(name)));
+        line("", &format!("{:>9}  {}", grouped(*count), plain(name)));
     }
 }

@@ -68,6 +68,9 @@ pub struct WorkerRow {
     pub held: u64,
 }
 
+/// A host with queued work, and its queued requests.
+pub type HostRow = (SlotKey, u64);
+
 /// Which requests that ended are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -118,7 +121,7 @@ impl RedisAdmin {
         }
     }
 
-    /// The ids of all jobs at the server's database.
+    /// The ids of all jobs at the server's database (of a cluster: at the node of this address).
     ///
     /// # Errors
     /// When the server cannot be used.
@@ -196,11 +199,11 @@ impl RedisAdmin {
         })
     }
 
-    /// Hosts with queued work and how many requests each has, a part of them.
+    /// Hosts with queued work and how many requests each has, a part of them and where the next begins: begin with 0.
     ///
     /// # Errors
     /// When the server cannot be used.
-    pub fn hosts(&mut self, from: u64) -> Result<(Vec<(SlotKey, u64)>, Option<u64>), RedisError> {
+    pub fn hosts(&mut self, from: u64) -> Result<(Vec<HostRow>, Option<u64>), RedisError> {
         let mut scan = redis::cmd("ZSCAN");
         scan.arg(self.key("hosts")).arg(from).arg("COUNT").arg(PORTION);
         let (values, next) = scanned(&mut self.link, &scan)?;

@@ -55,7 +55,8 @@ pub struct Leased {
     pub host: SlotKey,
     /// The request; or why its record cannot be read, then it is to be settled as set aside.
     pub job: Result<Box<Job>, String>,
-    /// Whether its sending has to be told by [`super::Batch::sent`]: nothing else of the host is handed out before.
+    /// Whether its sending has to be told by [`super::Batch::sent`]: nothing else of the host is handed out before. It must
+    /// not be sent once the visibility is over without a renewal: from then on it counts as sent, and another may send.
     pub wants_sent: bool,
 }
 

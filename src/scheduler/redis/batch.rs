@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use super::options::FleetState;
 use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::record;
 use crate::scheduler::store::Cursors;
@@ -24,6 +25,9 @@ pub struct Batch {
     /// The arguments, as bulk strings.
     wire: Vec<u8>,
     args: usize,
+    /// The requests it is about, as bulk strings, so that the server reads them at once.
+    about: Vec<u8>,
+    about_count: usize,
     record: Vec<u8>,
 }
 
@@ -133,13 +137,15 @@ impl Batch {
     /// [`Self::put_back`] with a time from now (`relative`) or since the epoch.
     pub(super) fn put_back_at(&mut self, job: &Job, time: Duration, relative: bool) {
         self.begin(b'B', Kind::Other);
+        bulk(&mut self.about, &job.id.0.to_be_bytes());
+        self.about_count += 1;
         self.text(if relative { "+" } else { "=" }).time(time).job(job, time);
     }
 
     /// Gives a request of this worker back as it is, to its old place in the queue, to go after `delay` at the earliest. Its place is freed.
     pub fn give_back(&mut self, id: RequestId, delay: Duration) {
         self.begin(b'R', Kind::Other);
-        self.id(id).time(delay);
+        self.own(id).time(delay);
     }
 
     /// Ends a request of this worker: one that failed becomes a dead letter, one set aside is kept as such.
@@ -151,7 +157,7 @@ impl Batch {
             Outcome::Dropped(kind) => ("dropped", kind.name()),
             Outcome::SetAside => ("set_aside", ""),
         };
-        self.id(id).text(class).text(reason);
+        self.own(id).text(class).text(reason);
     }
 
     /// Marks a key as seen; [`super::Answer::Done`] is false when it was seen before.
@@ -164,13 +170,13 @@ impl Batch {
     /// when the request is this worker's no more.
     pub fn sent(&mut self, host: &SlotKey, id: RequestId, ago: Duration, pause: Duration) {
         self.begin(b'T', Kind::Other);
-        self.text(&host.0).id(id).time_down(ago).time(pause);
+        self.text(&host.0).own(id).time_down(ago).time(pause);
     }
 
     /// A request of this worker gives its place back; one that was not sent costs its host no delay.
     pub fn freed(&mut self, id: RequestId) {
         self.begin(b'F', Kind::Other);
-        self.id(id);
+        self.own(id);
     }
 
     /// Nothing of the host goes for `how_long`, over the whole fleet; the later end of two holds.
@@ -200,7 +206,7 @@ impl Batch {
     /// Asks for a place for a request of this worker: [`super::Answer::Place`]. A place it had is freed first.
     pub fn place(&mut self, id: RequestId, what_for: PlaceFor) {
         self.begin(b'P', Kind::Place);
-        self.id(id).text(match what_for {
+        self.own(id).text(match what_for {
             PlaceFor::Hop => "hop",
             PlaceFor::Robots => "robots",
         });
@@ -211,7 +217,7 @@ impl Batch {
         self.begin(b'N', Kind::Renew);
         self.number_arg(u64::try_from(ids.len()).unwrap_or(u64::MAX));
         for id in ids {
-            self.id(id);
+            self.own(id);
         }
     }
 
@@ -251,6 +257,12 @@ impl Batch {
         self.begin(b'E', Kind::Other);
     }
 
+    /// Lets the whole job run, pause or stop.
+    pub fn set_state(&mut self, state: FleetState) {
+        self.begin(b'W', Kind::Other);
+        self.text(state.name());
+    }
+
     /// Keeps a small state under a name.
     pub fn save(&mut self, name: &str, state: &[u8]) {
         self.begin(b'V', Kind::Other);
@@ -288,6 +300,11 @@ impl Batch {
         (&self.wire, self.args)
     }
 
+    /// The requests it is about as bulk strings, and their number.
+    pub(super) fn about(&self) -> (&[u8], usize) {
+        (&self.about, self.about_count)
+    }
+
     fn begin(&mut self, operation: u8, kind: Kind) {
         debug_assert!(!self.is_tried(), "a batch that was tried is given again as it is");
         self.kinds.push(kind);
@@ -315,6 +332,13 @@ impl Batch {
 
     fn id(&mut self, id: RequestId) -> &mut Self {
         self.arg(&id.0.to_be_bytes())
+    }
+
+    /// A request that should be this worker's.
+    fn own(&mut self, id: RequestId) -> &mut Self {
+        bulk(&mut self.about, &id.0.to_be_bytes());
+        self.about_count += 1;
+        self.id(id)
     }
 
     fn number_arg(&mut self, number: u64) -> &mut Self {

@@ -29,8 +29,8 @@ pub(super) struct Link {
 pub(super) enum Args<'a> {
     /// Each by itself.
     List(&'a [&'a [u8]]),
-    /// Texts, numbers, then `count` that are written as bulk strings already.
-    Written { texts: &'a [&'a [u8]], numbers: &'a [u64], wire: &'a [u8], count: usize },
+    /// Texts, numbers, then parts of some that are written as bulk strings already.
+    Written { texts: &'a [&'a [u8]], numbers: &'a [u64], parts: &'a [(&'a [u8], usize)] },
 }
 
 impl Link {
@@ -68,7 +68,9 @@ impl Link {
         wire.clear();
         let count = match args {
             Args::List(list) => list.len(),
-            Args::Written { texts, numbers, count, .. } => texts.len() + numbers.len() + count,
+            Args::Written { texts, numbers, parts } => {
+                texts.len() + numbers.len() + parts.iter().map(|(_, count)| count).sum::<usize>()
+            }
         };
         head(&mut wire, b'*', u64::try_from(verb.len() + 2 + count).unwrap_or(u64::MAX));
         verb.iter().for_each(|part| bulk(&mut wire, part));
@@ -76,10 +78,10 @@ impl Link {
         bulk(&mut wire, key);
         match args {
             Args::List(list) => list.iter().for_each(|arg| bulk(&mut wire, arg)),
-            Args::Written { texts, numbers, wire: written, .. } => {
+            Args::Written { texts, numbers, parts } => {
                 texts.iter().for_each(|arg| bulk(&mut wire, arg));
                 numbers.iter().for_each(|number| number_bulk(&mut wire, *number));
-                wire.extend_from_slice(written);
+                parts.iter().for_each(|(written, _)| wire.extend_from_slice(written));
             }
         }
         let answer = self.send(&wire);

@@ -18,7 +18,7 @@
 //! | `seen` | set | seen keys |
 //! | `q:HOST`, `w:HOST` | zset | tags of what may go, and of what waits for a time |
 //! | `hosts` | zset | hosts with queued work by the time they may have a request next |
-//! | `h:HOST` | string | places, unsent request, delay clock; gone when nothing of the host speaks for it |
+//! | `h:HOST` | string | places, queue lengths, unsent request, delay clock; gone when nothing speaks for the host |
 //! | `gates` | zset | gated hosts by the end of the gate |
 //! | `out`, `flight` | hash, zset | requests handed out: place and holder; the end of their visibility |
 //! | `k:ID` | set | ids of the children queued for a request that is not settled |
@@ -36,15 +36,15 @@ mod connection;
 mod error;
 mod keys;
 mod options;
+mod plain;
 mod script;
 mod server;
 mod store;
 #[cfg(test)]
-mod tests;
-mod trait_impl;
+pub(crate) mod tests;
 mod url;
 
-pub use self::admin::{Ended, Kept, Page, RedisAdmin, Survey, WorkerRow};
+pub use self::admin::{Ended, HostRow, Kept, Page, RedisAdmin, Survey, WorkerRow};
 pub use self::answer::{Answer, Applied, Claim, Leased, Place, View};
 pub use self::batch::{Batch, Origin, PlaceFor};
 pub use self::error::RedisError;

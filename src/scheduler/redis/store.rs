@@ -36,7 +36,7 @@ pub struct RedisStore {
     pub(super) pacing: FleetPacing,
     pub(super) view: View,
     /// For the plain [`crate::scheduler::store::Store`]: what is not known to have happened.
-    pub(super) unsure: super::trait_impl::Unsure,
+    pub(super) unsure: super::plain::Unsure,
 }
 
 impl RedisStore {
@@ -64,7 +64,7 @@ impl RedisStore {
             number: 0,
             pacing,
             view: View::empty(),
-            unsure: super::trait_impl::Unsure::default(),
+            unsure: super::plain::Unsure::default(),
         };
         store.join()?;
         store.apply(&mut Batch::new())?;
@@ -79,13 +79,18 @@ impl RedisStore {
     pub fn apply(&mut self, batch: &mut Batch) -> Result<Applied, RedisError> {
         let number = *batch.number.get_or_insert(self.number + 1);
         self.number = number;
-        let (wire, count) = batch.wire();
+        let about = batch.about();
         let link = self.link.get_mut();
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(1 << 52);
-        let numbers =
-            [number, micros(link.options().visibility), u64::from(self.pacing.per_host.max(1)), micros(self.pacing.delay)];
+        let numbers = [
+            number,
+            micros(link.options().visibility),
+            u64::from(self.pacing.per_host.max(1)),
+            micros(self.pacing.delay),
+            u64::try_from(about.1).unwrap_or(u64::MAX),
+        ];
         let texts = [self.member.worker.as_bytes(), self.token.as_bytes()];
-        let args = Args::Written { texts: &texts, numbers: &numbers, wire, count };
+        let args = Args::Written { texts: &texts, numbers: &numbers, parts: &[about, batch.wire()] };
         let reply = link.script(&script::APPLY, &self.meta, &args)?;
         self.read(reply, batch.kinds())
     }

@@ -20,16 +20,20 @@ local operations = {
   z = function() return finish(text()) end,
   E = function() return conclude() end,
   C = function() advance('start', count()) advance('idle', count()) return 1 end,
+  W = function() call('HSET', META, 'state', text()) return 1 end,
   V = function() call('HSET', STATES, text(), text()) return 1 end,
   X = function() return recover() end,
   Y = function() return leave() end,
 }
 
+read_outs(count())
 local answers = {}
 while at < #ARGV do
   answers[#answers + 1] = operations[text()]()
 end
-file_touched()
+write_outs()
+list_touched()
+write_hosts()
 
 for name, change in pairs(books) do
   if change ~= 0 then

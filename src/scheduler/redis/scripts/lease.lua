@@ -3,12 +3,14 @@
 -- Hands requests out to this worker, those of one host behind the other; gives their records.
 local function hand_out(tags, names, place)
   local records = {}
+  local deadline = string.format('%.0f', now + visibility)
   for first = 1, #tags, 1000 do
     local ids, deadlines, entries = {}, {}, {}
     for n = first, math.min(first + 999, #tags) do
       local id = string.sub(tags[n], 13)
       ids[#ids + 1] = id
-      deadlines[#deadlines + 1] = now + visibility
+      outs[id] = nil
+      deadlines[#deadlines + 1] = deadline
       deadlines[#deadlines + 1] = id
       entries[#entries + 1] = id
       entries[#entries + 1] = entry(tags[n], place, 'p', me, names[n])
@@ -33,9 +35,10 @@ local function lease(max)
     call('ZREMRANGEBYSCORE', GATES, '-inf', now)
     has_gates = call('EXISTS', GATES) == 1
   end
-  file_touched()
+  list_touched()
   local open = call('ZRANGEBYSCORE', HOSTS, '-inf', now, 'LIMIT', 0, max)
   local tags, names, wants = {}, {}, {}
+  read_hosts(open)
   for n, name in ipairs(open) do
     -- Each a little later than the one before it, so that they take turns the next time as well.
     touch(name).served = now - #open + n
@@ -55,12 +58,11 @@ local function lease(max)
       end
       local take = math.min(share, room, max - #tags)
       if take > 0 then
-        if not host.ripe then
-          ripen(name, now)
-          host.ripe = true
-        end
+        ripen(name, now)
         local popped = call('ZPOPMIN', READY .. name, take)
         local got = #popped / 2
+        -- What was expected and is not there never was.
+        host.ready = got < take and 0 or host.ready - got
         for n = 1, got do
           tags[#tags + 1] = popped[2 * n - 1]
           names[#names + 1] = name
@@ -92,10 +94,12 @@ end
 
 -- The next request of one host at a time that the caller gives; it takes no place.
 local function pull(name, time)
-  touch(name)
+  write_outs()
   ripen(name, time)
+  local host = touch(name)
   local popped = call('ZPOPMIN', READY .. name)
   if popped[1] then
+    host.ready = math.max(0, host.ready - 1)
     return { 2, hand_out({ popped[1] }, { name }, '-')[1] }
   end
   local first = call('ZRANGE', WAIT .. name, 0, 0, 'WITHSCORES')
@@ -112,7 +116,7 @@ local function place(id, what)
     return { 0 }
   end
   if free_place(id, out) then
-    keep(id, out)
+    keep(id)
   end
   local host = touch(out.host)
   local shut = gate_of(out.host)
@@ -132,6 +136,6 @@ local function place(id, what)
     host.unsent = id
   end
   out.place = 'p'
-  keep(id, out)
+  keep(id)
   return { 2, math.max(0, opens), paced and 1 or 0 }
 end

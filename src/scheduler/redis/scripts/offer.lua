@@ -17,27 +17,43 @@ local function offer(origin, cursor, size)
     at = stop
     return is_full and 'full' or 'unclaimed'
   end
+  write_outs()
   local stored, duplicates, repeated, kept = 0, 0, 0, {}
   local age = next_age(size)
   local parents, children, queued = {}, {}, {}
+  -- What was seen before this offer, asked for at once.
+  local seen, fresh = {}, {}
+  for first = at, stop - 7, 7 * 3000 do
+    local keys = {}
+    for n = first, math.min(first + 7 * 2999, stop - 7), 7 do
+      keys[#keys + 1] = ARGV[n + 1]
+    end
+    for n, is_seen in ipairs(call('SMISMEMBER', SEEN, unpack(keys))) do
+      seen[keys[n]] = is_seen == 1
+    end
+  end
   while at < stop do
     local key, flags, parent = ARGV[at + 1], tonumber(ARGV[at + 2]), ARGV[at + 3]
     local id, host, rank, record = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7]
     at = at + 7
     if parent ~= '' and parents[parent] == nil then
-      parents[parent] = { is_out = call('HEXISTS', OUT, parent) == 1, has = call('EXISTS', KIDS .. parent) == 1 }
+      parents[parent] = { is_out = call('HEXISTS', OUT, parent) == 1, has = call('EXISTS', KIDS .. parent) == 1, here = {} }
     end
     local of = parents[parent]
     local dropped = true
-    if of and of.has and call('SISMEMBER', KIDS .. parent, id) == 1 then
+    if of and (of.here[id] or (of.has and call('SISMEMBER', KIDS .. parent, id) == 1)) then
       repeated = repeated + 1
-    elseif call('SADD', SEEN, key) == 0 and flags % 2 == 0 then
+    elseif seen[key] and flags % 2 == 0 then
       duplicates = duplicates + 1
     elseif call('HSETNX', JOBS, id, record) == 0 then
       repeated = repeated + 1
     else
       dropped = false
       stored = stored + 1
+      if not seen[key] then
+        seen[key] = true
+        fresh[#fresh + 1] = key
+      end
       local line = queued[host]
       if not line then
         line = {}
@@ -47,6 +63,7 @@ local function offer(origin, cursor, size)
       line[#line + 1] = tag_of(rank, age, id)
       age = age + 1
       if of and of.is_out then
+        of.here[id] = true
         children[parent] = children[parent] or {}
         table.insert(children[parent], id)
       end
@@ -55,9 +72,16 @@ local function offer(origin, cursor, size)
       kept[#kept + 1] = id
     end
   end
-  for host, line in pairs(queued) do
-    many('ZADD', READY .. host, line, 2)
-    touch(host)
+  many('SADD', SEEN, fresh, 1)
+  local names = {}
+  for name in pairs(queued) do
+    names[#names + 1] = name
+  end
+  read_hosts(names)
+  for name, line in pairs(queued) do
+    many('ZADD', READY .. name, line, 2)
+    local host = touch(name)
+    host.ready = host.ready + #line / 2
   end
   for parent, ids in pairs(children) do
     many('SADD', KIDS .. parent, ids, 1)

@@ -5,10 +5,14 @@ local function entry(tag, place, kind, worker, host)
   return tag .. place .. kind .. string.char(#worker) .. worker .. host
 end
 
-local function out_of(id)
-  local packed = call('HGET', OUT, id)
+
+-- Entries read so far, false for none; what changed is written together, before anybody looks.
+local outs = {}
+local changed, taken, ended = {}, {}, {}
+
+local function unpack_out(packed)
   if not packed then
-    return nil
+    return false
   end
   local length = string.byte(packed, 31)
   return {
@@ -20,13 +24,65 @@ local function out_of(id)
   }
 end
 
+local function out_of(id)
+  local out = outs[id]
+  if out == nil then
+    out = unpack_out(call('HGET', OUT, id))
+    outs[id] = out
+  end
+  return out or nil
+end
+
+-- Reads those of the batch at once, with their hosts.
+local function read_outs(size)
+  local names = {}
+  for first = 1, size, 3000 do
+    local ids = {}
+    for _ = first, math.min(first + 2999, size) do
+      ids[#ids + 1] = text()
+    end
+    local packed = call('HMGET', OUT, unpack(ids))
+    for n, id in ipairs(ids) do
+      local out = unpack_out(packed[n])
+      outs[id] = out
+      if out then
+        names[#names + 1] = out.host
+      end
+    end
+  end
+  read_hosts(names)
+end
+
 local function mine(id)
   local out = out_of(id)
   return out and out.worker == me and out or nil
 end
 
-local function keep(id, out)
-  call('HSET', OUT, id, entry(out.tag, out.place, out.kind, out.worker, out.host))
+local function keep(id)
+  changed[#changed + 1] = id
+end
+
+local function write_outs()
+  local entries = {}
+  for _, id in ipairs(changed) do
+    local out = outs[id]
+    if out then
+      entries[#entries + 1] = id
+      entries[#entries + 1] = entry(out.tag, out.place, out.kind, out.worker, out.host)
+    end
+  end
+  many('HSET', OUT, entries, 2)
+  many('HDEL', OUT, taken, 1)
+  many('ZREM', FLIGHT, taken, 1)
+  many('HDEL', JOBS, ended, 1)
+  for first = 1, #ended, 3000 do
+    local children = {}
+    for n = first, math.min(first + 2999, #ended) do
+      children[#children + 1] = KIDS .. ended[n]
+    end
+    call('DEL', unpack(children))
+  end
+  changed, taken, ended = {}, {}, {}
 end
 
 local function tag_of(rank, age, id)
@@ -39,17 +95,18 @@ end
 
 -- Queues a request; time 0 means that it may go at once.
 local function enqueue(host, tag, time)
+  local state = touch(host)
   if time > 0 then
-    call('ZADD', WAIT .. host, time, tag)
+    state.waiting = state.waiting + call('ZADD', WAIT .. host, time, tag)
   else
-    call('ZADD', READY .. host, 0, tag)
+    state.ready = state.ready + call('ZADD', READY .. host, 0, tag)
   end
-  touch(host)
 end
 
 -- Lets what waits for a time up to `time` go.
 local function ripen(name, time)
-  while true do
+  local host = touch(name)
+  while host.waiting > 0 do
     local due = call('ZRANGEBYSCORE', WAIT .. name, '-inf', time, 'LIMIT', 0, 1000)
     if #due == 0 then
       return
@@ -61,6 +118,8 @@ local function ripen(name, time)
     end
     many('ZADD', READY .. name, ready, 2)
     many('ZREM', WAIT .. name, due, 1)
+    host.ready = host.ready + #due
+    host.waiting = math.max(0, host.waiting - #due)
   end
 end
 
@@ -80,20 +139,20 @@ end
 -- The request is nobody's any more.
 local function take_from(id, out)
   free_place(id, out)
-  call('HDEL', OUT, id)
-  call('ZREM', FLIGHT, id)
+  outs[id] = false
+  taken[#taken + 1] = id
   holds(out.worker, -1)
 end
 
 -- It is pending no more.
 local function forget(id)
-  call('HDEL', JOBS, id)
-  call('DEL', KIDS .. id)
+  ended[#ended + 1] = id
   books.pending = books.pending - 1
 end
 
 -- Returns what a worker held too long. It may have sent its unsent request until then: the delay counts from there.
 local function expire()
+  write_outs()
   local late = call('ZRANGEBYSCORE', FLIGHT, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 200)
   for n = 1, #late, 2 do
     local id, deadline = late[n], tonumber(late[n + 1])
@@ -113,22 +172,33 @@ local function expire()
         returned = returned + 1
       end
     else
-      call('ZREM', FLIGHT, id)
+      taken[#taken + 1] = id
     end
   end
+  write_outs()
 end
 
--- Returns everything this worker holds.
+-- Returns everything this worker holds. If it is the heir of one that was killed, that may have sent its unsent request.
 local function recover()
+  write_outs()
   local all = call('HGETALL', OUT)
   local back = 0
   for n = 1, #all, 2 do
     local id = all[n]
     local out = mine(id)
     if out then
+      local host = host_of(out.host)
+      if host.unsent == id then
+        host.closed = math.max(host.closed, now + math.max(delay, host.crawl))
+      end
       take_from(id, out)
-      enqueue(out.host, out.tag, 0)
-      back = back + 1
+      if out.kind == 'r' then
+        forget(id)
+        books.dropped = books.dropped + 1
+      else
+        enqueue(out.host, out.tag, 0)
+        back = back + 1
+      end
     end
   end
   return back

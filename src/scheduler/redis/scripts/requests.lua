@@ -1,10 +1,12 @@
 -- What becomes of requests that are out.
 
 local function admit(kind, id, host, rank, record)
+  write_outs()
   if call('HSETNX', JOBS, id, record) == 0 then
     return 0
   end
   call('HSET', OUT, id, entry(tag_of(rank, next_age(1), id), '-', kind, me, host))
+  outs[id] = nil
   call('ZADD', FLIGHT, now + visibility, id)
   holds(me, 1)
   books.enqueued = books.enqueued + 1
@@ -58,7 +60,8 @@ end
 
 local function sent(name, id, ago, pause)
   local host = touch(name)
-  if host.unsent == id then
+  -- When it was returned meanwhile, another worker may be about to send it.
+  if host.unsent == id and mine(id) then
     host.unsent = ''
   end
   host.closed = math.max(host.closed, now - ago + math.max(pause, host.crawl))
@@ -70,7 +73,7 @@ local function freed(id)
   if not out or not free_place(id, out) then
     return 0
   end
-  keep(id, out)
+  keep(id)
   return 1
 end
 

@@ -21,8 +21,22 @@ for at = 2, #ARGV, 4 do
     end
     local age = redis.call('HINCRBY', META, 'age', 1) - 1
     redis.call('ZADD', prefix .. 'q:' .. host, 0, rank .. struct.pack('>I8', age) .. id)
-    -- The host's own place in the list stands, if it waits for something; what is filed too early is filed anew when it is looked at.
-    redis.call('ZADD', prefix .. 'hosts', 'NX', now, host)
+    -- Its host is listed as one that may go, without a look at its clock: that is taken when work is handed out.
+    local key = prefix .. 'h:' .. host
+    local packed = redis.call('GET', key)
+    if packed then
+      local places, ready, waiting, served, closed, crawl, hop, listed = struct.unpack('>I4I4I4ddddd', packed)
+      if listed < 0 then
+        listed = now
+        redis.call('ZADD', prefix .. 'hosts', listed, host)
+      end
+      packed = struct.pack('>I4I4I4ddddd', places, ready + 1, waiting, served, closed, crawl, hop, listed)
+        .. string.sub(packed, 53)
+    else
+      packed = struct.pack('>I4I4I4ddddd', 0, 1, 0, now, 0, 0, 0, now)
+      redis.call('ZADD', prefix .. 'hosts', now, host)
+    end
+    redis.call('SET', key, packed)
     redis.call('HINCRBY', prefix .. 'books', class, -1)
     redis.call('HINCRBY', prefix .. 'books', 'pending', 1)
     back = back + 1

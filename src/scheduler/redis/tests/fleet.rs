@@ -151,6 +151,8 @@ fn a_paused_or_stopped_job_gives_nothing_out_and_finishes_what_is_out() {
     assert_eq!(paths(&lease(&mut three, 5)), ["/2"]);
     assert_eq!(admin.set_state(FleetState::Paused).unwrap(), FleetState::Running);
     assert!(lease(&mut three, 5).is_empty());
+    assert!(done(&mut three, |batch| batch.set_state(FleetState::Stopping)));
+    assert_eq!(admin.state().unwrap(), FleetState::Stopping);
 }
 
 #[test]
@@ -189,6 +191,12 @@ fn large_batches_go_through_whole() {
     one.apply(&mut batch).unwrap();
     let books = one.books();
     assert_eq!((books.enqueued, books.handled, books.pending), (18_000, 9_007, 8_993));
+}
+
+#[test]
+fn a_store_may_go_to_a_thread_of_its_own() {
+    fn check<T: Send>() {}
+    check::<super::RedisStore>();
 }
 
 impl Answer {

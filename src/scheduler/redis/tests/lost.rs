@@ -14,13 +14,13 @@ use crate::scheduler::store::{Store, StoreError};
 use crate::scheduler::testing::{job, unfiltered};
 
 /// A way to a server on which answers get lost: as many as the counter says.
-struct Way {
+pub(super) struct Way {
     port: u16,
     lose: Arc<AtomicU32>,
 }
 
 impl Way {
-    fn to(port: u16) -> Self {
+    pub(super) fn to(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let way = Self { port: listener.local_addr().unwrap().port(), lose: Arc::default() };
         let lose = Arc::clone(&way.lose);
@@ -39,7 +39,12 @@ impl Way {
         way
     }
 
-    fn join(&self, job: &str, worker: &str) -> RedisStore {
+    /// Lets the next answers get lost, and their connections with them.
+    pub(super) fn lose(&self, answers: u32) {
+        self.lose.store(answers, Ordering::SeqCst);
+    }
+
+    pub(super) fn join(&self, job: &str, worker: &str) -> RedisStore {
         let url = format!("redis://127.0.0.1:{}", self.port).parse().unwrap();
         RedisStore::open(&url, member(job, worker), RedisOptions { visibility: LONG, ..RedisOptions::default() }).unwrap()
     }
@@ -64,14 +69,14 @@ fn a_batch_whose_answer_was_lost_is_done_once_and_answered() {
     let server = Server::start();
     let way = Way::to(server.port);
     let mut store = way.join("j", "one");
-    way.lose.store(1, Ordering::SeqCst);
+    way.lose(1);
     let jobs = [unfiltered(job(0, "http://a/1")), unfiltered(job(1, "http://a/2"))];
     assert_eq!(offer(&mut store, &jobs).stored, 2);
     assert_eq!(way.lose.load(Ordering::SeqCst), 0, "an answer was lost");
-    way.lose.store(1, Ordering::SeqCst);
+    way.lose(1);
     let given = lease(&mut store, 5);
     assert_eq!(given.len(), 2, "the same two, not the next");
-    way.lose.store(1, Ordering::SeqCst);
+    way.lose(1);
     assert!(done(&mut store, |batch| batch.settle(given[0].id, Outcome::Handled)), "true for the one time");
     let books = store.view().books;
     assert_eq!((books.enqueued, books.handled, books.pending), (2, 1, 1));
@@ -86,11 +91,11 @@ fn a_batch_that_failed_is_given_again_and_done_once() {
     batch.offer(&[unfiltered(job(0, "http://a/1"))], Origin::Callback);
     batch.lease(1);
     // The first answer, and those to every attempt to connect again.
-    way.lose.store(2, Ordering::SeqCst);
+    way.lose(2);
     let error = store.apply(&mut batch).unwrap_err();
     assert!(error.is_transient(), "{error}");
     assert!(matches!(error, RedisError::Unreachable { .. }), "{error}");
-    way.lose.store(0, Ordering::SeqCst);
+    way.lose(0);
     let applied = store.apply(&mut batch).unwrap();
     assert!(matches!(&applied.answers[0], Answer::Offered(offered) if offered.stored == 1));
     assert!(matches!(&applied.answers[1], Answer::Leased(leased) if leased.len() == 1));
@@ -102,18 +107,18 @@ fn the_plain_store_answers_a_repeated_call_with_what_happened() {
     let server = Server::start();
     let way = Way::to(server.port);
     let mut store = way.join("j", "one");
-    way.lose.store(2, Ordering::SeqCst);
+    way.lose(2);
     let mut jobs = vec![unfiltered(job(0, "http://a/1"))];
     assert!(matches!(store.offer(&mut jobs), Err(StoreError::Io(_))));
     assert_eq!(jobs.len(), 1, "the caller keeps them");
-    way.lose.store(0, Ordering::SeqCst);
+    way.lose(0);
     assert!(store.mark_seen(5).unwrap(), "something else comes first");
     assert_eq!(store.offer(&mut jobs).unwrap().stored, 1);
     assert_eq!(store.books().enqueued, 1);
     // A pull nobody heard of goes back to its place.
-    way.lose.store(2, Ordering::SeqCst);
+    way.lose(2);
     assert!(store.pull(&super::host("a"), LONG).is_err());
-    way.lose.store(0, Ordering::SeqCst);
+    way.lose(0);
     store.commit().unwrap();
     assert_eq!((store.view().out, store.view().books.pending), (0, 1));
     assert!(crate::scheduler::suite::pull(&mut store, "a", LONG).is_some());
@@ -181,17 +186,12 @@ fn a_server_that_does_not_answer_in_time_is_unreachable() {
     let server = Server::start();
     let options = RedisOptions { reply_timeout: Duration::from_millis(200), ..RedisOptions::default() };
     let mut one = RedisStore::open(&server.url(), member("j", "one"), options).unwrap();
-    let mut plain = server.plain();
-    let sleeper = std::thread::spawn(move || {
-        let busy = "local until_ = os.clock() + 1 while os.clock() < until_ do end";
-        redis::cmd("EVAL").arg(busy).arg(0).exec(&mut plain)
-    });
-    std::thread::sleep(Duration::from_millis(50));
+    server.freeze(true);
     let mut batch = Batch::new();
     batch.offer(&[unfiltered(job(0, "http://a/1"))], Origin::Callback);
     let error = one.apply(&mut batch).unwrap_err();
     assert!(matches!(&error, RedisError::Unreachable { .. }), "{error}");
-    sleeper.join().unwrap().unwrap();
+    server.freeze(false);
     one.apply(&mut batch).unwrap();
     assert_eq!(one.view().books.enqueued, 1, "also when the server did it meanwhile");
 }

@@ -4,11 +4,12 @@
 mod admin;
 mod chaos;
 mod claims;
+mod cluster;
 mod fleet;
 mod lost;
 mod places;
 mod refusals;
-mod server;
+pub(crate) mod server;
 mod shared;
 
 use std::time::Duration;

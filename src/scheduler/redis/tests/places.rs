@@ -89,6 +89,23 @@ fn an_unsent_request_that_is_given_back_costs_no_delay_and_one_that_expired_does
 }
 
 #[test]
+fn a_late_word_of_a_sending_counts_for_the_delay_and_takes_no_reservation() {
+    let server = Server::start();
+    let pacing = FleetPacing { per_host: 8, delay: DELAY };
+    let mut late = server.join_paced("j", "late", SHORT, pacing);
+    let mut other = server.join_paced("j", "other", LONG, pacing);
+    offer(&mut late, &pages(2));
+    let given = lease(&mut late, 1).remove(0);
+    sleep(SHORT + Duration::from_millis(20));
+    assert!(lease(&mut other, 1).is_empty());
+    sleep(other.view().next_due.unwrap() + Duration::from_millis(1));
+    assert_eq!(ids(&lease(&mut other, 1)), [given.id]);
+    ask(&mut late, |batch| batch.sent(&given.host, given.id, ZERO, ZERO));
+    assert!(lease(&mut late, 1).is_empty(), "the other one has not sent it yet");
+    assert_eq!(late.view().next_due, None);
+}
+
+#[test]
 fn a_gated_host_gives_nothing_to_anybody_until_the_later_end() {
     let server = Server::start();
     let (mut one, mut two) = (server.join("j", "one", LONG), server.join("j", "two", LONG));

@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use super::super::{FleetPacing, Membership, RedisOptions, RedisStore, RedisUrl};
 
 /// A running server on a loopback port; it ends with this value.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub(super) port: u16,
+    pub(crate) port: u16,
     dir: tempfile::TempDir,
     args: Vec<String>,
 }
 
 impl Server {
     /// A server that keeps nothing.
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::with(&["--save", "", "--appendonly", "no"])
     }
 
     /// A server with these arguments.
-    pub(super) fn with(args: &[&str]) -> Self {
+    pub(crate) fn with(args: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         // Another process may take the port between the look and the start: then the next one is tried.
@@ -38,35 +38,41 @@ impl Server {
         panic!("redis-server does not start: is it installed?");
     }
 
-    pub(super) fn url(&self) -> RedisUrl {
+    pub(crate) fn url(&self) -> RedisUrl {
         format!("redis://127.0.0.1:{}", self.port).parse().unwrap()
     }
 
     /// Ends it as `kill -9` does.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Starts it again on its port, over its files.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.child = spawn(self.port, self.dir.path(), &self.args);
         assert!(answers(self.port, &mut self.child), "it starts again");
     }
 
+    /// Lets it stand still, or go on.
+    pub(super) fn freeze(&self, still: bool) {
+        let signal = if still { "-STOP" } else { "-CONT" };
+        assert!(Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success());
+    }
+
     /// A worker of a job, joined.
-    pub(super) fn join(&self, job: &str, worker: &str, visibility: Duration) -> RedisStore {
+    pub(crate) fn join(&self, job: &str, worker: &str, visibility: Duration) -> RedisStore {
         self.join_paced(job, worker, visibility, FleetPacing { per_host: 8, delay: Duration::ZERO })
     }
 
     /// A worker with a pacing.
-    pub(super) fn join_paced(&self, job: &str, worker: &str, visibility: Duration, pacing: FleetPacing) -> RedisStore {
+    pub(crate) fn join_paced(&self, job: &str, worker: &str, visibility: Duration, pacing: FleetPacing) -> RedisStore {
         let options = RedisOptions { visibility, pacing, ..RedisOptions::default() };
         RedisStore::open(&self.url(), member(job, worker), options).unwrap()
     }
 
     /// A plain connection, for looking and for breaking things.
-    pub(super) fn plain(&self) -> redis::Connection {
+    pub(crate) fn plain(&self) -> redis::Connection {
         redis::Client::open(format!("redis://127.0.0.1:{}", self.port)).unwrap().get_connection().unwrap()
     }
 }
@@ -78,7 +84,7 @@ impl Drop for Server {
     }
 }
 
-pub(super) fn member(job: &str, worker: &str) -> Membership {
+pub(crate) fn member(job: &str, worker: &str) -> Membership {
     Membership { job: job.to_owned(), spider: "shop".to_owned(), worker: worker.to_owned() }
 }
 
