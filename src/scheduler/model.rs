@@ -35,12 +35,15 @@ pub(crate) enum Fault {
     After,
 }
 
+/// Lets the next commit fail; see [`Harness::fail`].
+pub(crate) type Fail<S> = Box<dyn Fn(&mut S, Fault) -> bool>;
+
 /// A way to make a store, to let it crash, and to let its next commit fail.
 pub(crate) struct Harness<S> {
     pub(crate) make: Box<dyn Fn() -> S>,
     pub(crate) crash: Box<dyn Fn(S) -> (S, Lost)>,
     /// False when its commits cannot fail.
-    pub(crate) fail: Box<dyn Fn(&mut S, Fault) -> bool>,
+    pub(crate) fail: Fail<S>,
 }
 
 /// Runs at least 200 sequences, with `LONG_TESTS_OF_DRAGLINE` fifty times as many.

@@ -115,6 +115,7 @@ impl DiskError {
             fjall::Error::Locked => Self::Locked { path: path.to_owned(), holder: "another process".to_owned() },
             fjall::Error::InvalidVersion(_) => damaged("the database's version marker is damaged".to_owned()),
             fjall::Error::JournalRecovery(why) => damaged(format!("a journal is damaged ({why:?})")),
+            other if what == "read" => damaged(format!("some of it cannot be read ({other:?}); the next run copies what can")),
             other => damaged(format!("the database is damaged ({other:?})")),
         }
     }

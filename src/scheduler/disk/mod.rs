@@ -15,6 +15,7 @@ mod inspect;
 mod open;
 mod place;
 mod rows;
+mod salvage;
 mod store;
 mod survey;
 mod sync;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::DiskOptions;
 use super::base::Base;
@@ -11,6 +11,7 @@ use super::changes::Changes;
 use super::error::DiskError;
 use super::place::{Contents, Place};
 use super::rows::{self, FORMAT, Head, Kept, Space};
+use super::salvage;
 use super::store::DiskStore;
 use super::sync::{self, Syncer};
 use crate::scheduler::index::Index;
@@ -48,6 +49,8 @@ pub struct Repaired {
     pub rows: u64,
     /// The first damaged ones, by space and key.
     pub named: Vec<String>,
+    /// Where the database is kept of which blocks could not be read; it may be deleted.
+    pub kept: Option<PathBuf>,
 }
 
 impl Repaired {
@@ -80,6 +83,14 @@ impl fmt::Display for Repaired {
         if !self.named.is_empty() {
             write!(f, " [{}]", self.named.join(", "))?;
         }
+        if let Some(kept) = &self.kept {
+            let lead = if first { "" } else { "; " };
+            write!(
+                f,
+                "{lead}the database was damaged and what could be read of it was copied, it is kept as {}",
+                kept.display()
+            )?;
+        }
         f.write_str("; check the disk, and begin the job anew if every page must be there")
     }
 }
@@ -98,10 +109,17 @@ impl DiskStore {
             place.finish()?;
         }
         let mut load = Load::begin(place.dir(), &base, ended)?;
-        load.meta()?;
-        load.children()?;
-        load.seen()?;
-        load.jobs()?;
+        match load.rows(&base) {
+            Err(error) if error.is_damage() => {
+                tracing::error!(%error, "what can be read of the frontier is copied to a new database");
+                let rescued;
+                (base, rescued) = salvage(&place, base)?;
+                load = Load::begin(place.dir(), &base, ended)?;
+                load.repaired.kept = Some(rescued);
+                load.rows(&base)?;
+            }
+            done => done?,
+        }
         load.end();
         let Load { index, changes, head, broods, repaired, settled, .. } = load;
         sync::note(place.dir(), head.commit)?;
@@ -138,6 +156,15 @@ impl DiskStore {
     }
 }
 
+/// Puts a copy of what can be read in the place of a damaged database, and says where that one is now.
+fn salvage(place: &Place, damaged: Base) -> Result<(Base, PathBuf), DiskError> {
+    let copy = place.new_database()?;
+    salvage::copy(place.dir(), &damaged, &copy)?;
+    drop(damaged);
+    let aside = place.replace_database()?;
+    Ok((Base::open(place.dir(), &place.database())?, aside))
+}
+
 /// The head row.
 pub(super) fn head(dir: &Path, base: &Base) -> Result<Head, DiskError> {
     let damaged = |what: String| DiskError::Damaged { path: dir.to_owned(), what };
@@ -152,7 +179,6 @@ pub(super) fn head(dir: &Path, base: &Base) -> Result<Head, DiskError> {
 
 /// An opening under way.
 struct Load<'a> {
-    base: &'a Base,
     ended: &'a HashMap<RequestId, Outcome>,
     head: Head,
     index: Index,
@@ -166,7 +192,7 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn begin(dir: &Path, base: &'a Base, ended: &'a HashMap<RequestId, Outcome>) -> Result<Self, DiskError> {
+    fn begin(dir: &Path, base: &Base, ended: &'a HashMap<RequestId, Outcome>) -> Result<Self, DiskError> {
         let head = head(dir, base)?;
         let mut index = Index::new();
         index.books = head.books;
@@ -174,7 +200,6 @@ impl<'a> Load<'a> {
         index.skip_to(head.last_age);
         let commits = sync::noted(dir).unwrap_or_default().saturating_sub(head.commit);
         Ok(Self {
-            base,
             ended,
             head,
             index,
@@ -187,22 +212,29 @@ impl<'a> Load<'a> {
         })
     }
 
-    fn meta(&mut self) -> Result<(), DiskError> {
-        let base = self.base;
+    fn rows(&mut self, base: &Base) -> Result<(), DiskError> {
+        self.meta(base)?;
+        self.children(base)?;
+        self.seen(base)?;
+        self.jobs(base)
+    }
+
+    fn meta(&mut self, base: &Base) -> Result<(), DiskError> {
         for row in base.scan(Space::Meta, rows::GATE) {
             let (key, value) = row?;
             let Some(slot) = key.strip_prefix(rows::GATE) else { break };
             let slot = std::str::from_utf8(slot).ok().map(|slot| SlotKey(slot.into()));
             match (slot, rows::open_gate(&key, &value)) {
-                (Some(slot), Some(until)) => drop(self.index.gate(&slot, until)),
+                (Some(slot), Some(until)) => {
+                    self.index.gate(&slot, until);
+                }
                 _ => self.drop_row(Space::Meta, &key),
             }
         }
         Ok(())
     }
 
-    fn children(&mut self) -> Result<(), DiskError> {
-        let base = self.base;
+    fn children(&mut self, base: &Base) -> Result<(), DiskError> {
         for row in base.scan(Space::Children, &[]) {
             let (key, value) = row?;
             let found = rows::parent_and_commit(&key).zip(rows::open_ids(Space::Children, &key, &value));
@@ -217,9 +249,8 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    fn seen(&mut self) -> Result<(), DiskError> {
+    fn seen(&mut self, base: &Base) -> Result<(), DiskError> {
         let mut expected = 1;
-        let base = self.base;
         for row in base.scan(Space::Seen, &[]) {
             let (key, value) = row?;
             let Some(number) = rows::number(&key) else {
@@ -254,8 +285,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    fn jobs(&mut self) -> Result<(), DiskError> {
-        let base = self.base;
+    fn jobs(&mut self, base: &Base) -> Result<(), DiskError> {
         for row in base.scan(Space::Jobs, &[]) {
             let (key, value) = row?;
             let Some(age) = rows::number(&key) else {

@@ -14,6 +14,8 @@ use super::rows::FORMAT;
 const FORMAT_FILE: &str = "format";
 const LOCK_FILE: &str = "lock";
 const DATABASE: &str = "db";
+/// A copy of what can be read of a damaged database; it is whole when there is no other.
+const NEW_DATABASE: &str = "db.new";
 const LEAD: &str = "dragline frontier ";
 const UNFINISHED: &str = " unfinished";
 
@@ -53,9 +55,7 @@ impl Place {
         let place = Self { dir: dir.to_owned(), _lock: lock(dir)? };
         // The one who had the lock may have finished what it began.
         let contents = look(dir)?;
-        if contents == Contents::Nothing {
-            place.begin()?;
-        }
+        place.ready(contents)?;
         Ok((place, contents))
     }
 
@@ -64,7 +64,17 @@ impl Place {
         if !dir.exists() || look(dir)? == Contents::Nothing {
             return Ok(None);
         }
-        Ok(Some(Self { dir: dir.to_owned(), _lock: lock(dir)? }))
+        let place = Self { dir: dir.to_owned(), _lock: lock(dir)? };
+        place.ready(Contents::Frontier)?;
+        Ok(Some(place))
+    }
+
+    fn ready(&self, contents: Contents) -> Result<(), DiskError> {
+        match contents {
+            Contents::Nothing => self.begin(),
+            Contents::Frontier if !self.database().exists() => self.finish_replacing(),
+            Contents::Frontier => Ok(()),
+        }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -76,6 +86,29 @@ impl Place {
         self.dir.join(DATABASE)
     }
 
+    /// Where a copy of the database may be made, which is to take its place.
+    pub(super) fn new_database(&self) -> Result<PathBuf, DiskError> {
+        let new = self.dir.join(NEW_DATABASE);
+        self.remove(&new)?;
+        Ok(new)
+    }
+
+    /// Puts the finished copy in the place of the database, and says where that one is now.
+    pub(super) fn replace_database(&self) -> Result<PathBuf, DiskError> {
+        let named = |n: u32| self.dir.join(format!("{DATABASE}.damaged-{n}"));
+        let aside = (1..).map(named).find(|path| !path.exists()).unwrap_or_else(|| named(0));
+        fs::rename(self.database(), &aside).map_err(|error| self.failed("move the damaged database", &error))?;
+        self.finish_replacing()?;
+        Ok(aside)
+    }
+
+    /// The second half of [`Self::replace_database`], also when the process ended after the first.
+    fn finish_replacing(&self) -> Result<(), DiskError> {
+        let new = self.dir.join(NEW_DATABASE);
+        let placed = fs::rename(new, self.database()).and_then(|()| File::open(&self.dir)?.sync_all());
+        placed.map_err(|error| self.failed("place the new database", &error))
+    }
+
     /// Says that the first commit is on disk.
     pub(super) fn finish(&self) -> Result<(), DiskError> {
         self.write(&format!("{LEAD}{FORMAT}\n"))
@@ -83,13 +116,19 @@ impl Place {
 
     /// Removes what a creation cut short left, and says that one begins.
     fn begin(&self) -> Result<(), DiskError> {
-        match fs::remove_dir_all(self.database()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(DiskError::io(&self.dir, "remove an unfinished database", &error));
-            }
-            _ => {}
-        }
+        self.remove(&self.database())?;
         self.write(&format!("{LEAD}{FORMAT}{UNFINISHED}\n"))
+    }
+
+    fn remove(&self, unfinished: &Path) -> Result<(), DiskError> {
+        match fs::remove_dir_all(unfinished) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed("remove an unfinished database", &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, what: &'static str, error: &std::io::Error) -> DiskError {
+        DiskError::io(&self.dir, what, error)
     }
 
     /// Writes the format file whole or not at all.
@@ -130,7 +169,8 @@ fn look(dir: &Path) -> Result<Contents, DiskError> {
         }
         _ => return Err(foreign(format!("a format file of version {version:?}"))),
     }
-    if contents == Contents::Frontier && !dir.join(DATABASE).join("version").exists() {
+    let has = |database: &str| dir.join(database).join("version").exists();
+    if contents == Contents::Frontier && !has(DATABASE) && (dir.join(DATABASE).exists() || !has(NEW_DATABASE)) {
         let what = "its database is gone, only the format file is left".to_owned();
         return Err(DiskError::Damaged { path: dir.to_owned(), what });
     }

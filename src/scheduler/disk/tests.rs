@@ -1,4 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+mod crash;
+mod damage;
+mod golden;
+mod inspection;
+mod trouble;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,6 +13,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::scheduler::model::{Harness, Lost, run_model};
+use crate::scheduler::store::Store;
 use crate::scheduler::suite;
 
 /// Syncs are far between and failures tried again at once.
