@@ -52,6 +52,10 @@ impl DiskStore {
     /// # Errors
     /// When something could not be written. What was committed before is safe all the same.
     pub fn close(mut self) -> Result<(), DiskError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), DiskError> {
         self.write()?;
         self.base()?.settle_down()
     }
@@ -252,6 +256,13 @@ impl Store for DiskStore {
         Ok(())
     }
 
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        if let Some(age) = self.index.out.get(job.id).map(|queued| queued.age) {
+            self.put(age, job, Duration::ZERO);
+        }
+        Ok(())
+    }
+
     fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
         let is_new = self.index.seen.insert(key);
         if is_new {
@@ -342,6 +353,10 @@ impl Store for DiskStore {
             tracing::error!(name, dir = %self.dir().display(), "a saved state fails its checksum; it is begun anew");
         }
         Ok(state.map(<[u8]>::to_vec))
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(self.end()?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
