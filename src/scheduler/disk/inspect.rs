@@ -21,7 +21,7 @@ pub struct Inspection {
     // The lock goes last.
     pub(super) base: Base,
     pub(super) head: Head,
-    pub(super) place: Place,
+    _place: Place,
 }
 
 /// Why a request that ended is kept.
@@ -59,7 +59,7 @@ impl Inspection {
         };
         let base = Base::open(place.dir(), &place.database())?;
         let head = head(place.dir(), &base)?;
-        Ok(Some(Self { base, head, place }))
+        Ok(Some(Self { base, head, _place: place }))
     }
 
     /// The requests in the queue, oldest first. A request that was put back counts as new.
