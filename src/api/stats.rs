@@ -4,6 +4,7 @@
 //! created on first use; `order` keeps the order of creation, which is their order on the wire.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,6 +105,19 @@ impl Stats {
         dump
     }
 
+    /// The whole numbers that are the job's and not this run's or this process's: what the next run goes on from.
+    pub(crate) fn counters(&self) -> BTreeMap<String, i64> {
+        let all = self.0.values.iter();
+        all.filter(|e| !of_the_run(e.key())).filter_map(|e| Some((e.key().to_string(), e.value().value.as_i64()?))).collect()
+    }
+
+    /// Goes on from the counters of an earlier run, before anything is counted.
+    pub(crate) fn go_on_from(&self, counters: BTreeMap<String, i64>) {
+        for (key, count) in counters.into_iter().filter(|(key, _)| !of_the_run(key)) {
+            self.add(key, count);
+        }
+    }
+
     /// Sets a float, null when it is not finite.
     pub fn set_float(&self, key: impl Into<Cow<'static, str>>, value: f64) {
         self.set(key, Number::from_f64(value).map_or(Value::Null, Value::Number));
@@ -118,6 +132,12 @@ impl Stats {
         let mut entry = self.0.values.entry(key).or_insert(Entry { order, value: Value::Null });
         change(&mut entry.value);
     }
+}
+
+/// Whether a number tells of a run or its process, and means nothing for the next one. The books are the frontier's.
+fn of_the_run(key: &str) -> bool {
+    const RUN: [&str; 3] = ["engine/window_bytes_max", "config/items", "reporter/undelivered"];
+    RUN.contains(&key) || ["memusage/", "books/"].iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// The time now as the stats carry it: ISO 8601, UTC, microseconds.
@@ -157,6 +177,21 @@ mod tests {
         assert_eq!(dump, "Dumping stats: {\"a\": \"x\",\n \"b\": 2,\n \"c\": null}");
         let json = dump.strip_prefix("Dumping stats: ").map(serde_json::from_str::<Value>);
         assert!(matches!(json, Some(Ok(Value::Object(map))) if map.len() == 3), "{dump}");
+    }
+
+    #[test]
+    fn a_run_goes_on_from_the_jobs_counters() {
+        let stats = Stats::new();
+        for (key, count) in [("pages", 7), ("request_depth_max", 3), ("memusage/max", 9), ("books/handled", 7)] {
+            stats.add(key, count);
+        }
+        stats.set("start_time", "then");
+        stats.set_float("elapsed_time_seconds", 1.5);
+        let next = Stats::new();
+        next.inc("pages");
+        next.go_on_from(stats.counters());
+        next.max("request_depth_max", 2);
+        assert_eq!(Value::Object(next.snapshot()), serde_json::json!({"pages": 8, "request_depth_max": 3}));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl From<StartError> for CliError {
         match error {
             StartError::Usage(text) => Self::Usage(text),
             StartError::Io(text) => Self::Internal(text),
-            StartError::Plane(text) => Self::GaveUp(text),
+            StartError::Plane(text) | StartError::Disk(text) => Self::GaveUp(text),
             engine @ StartError::Engine => Self::Internal(engine.to_string()),
         }
     }
@@ -82,6 +82,7 @@ mod tests {
             (StartError::Usage("x".to_owned()).into(), 64),
             (StartError::Io("x".to_owned()).into(), 70),
             (StartError::Plane("x".to_owned()).into(), 3),
+            (StartError::Disk("x".to_owned()).into(), 3),
         ] {
             assert_eq!(error.code(), code);
         }

@@ -32,7 +32,7 @@ pub(crate) struct SettingsOptions {
     /// No log: only the first line and the closing summary (LOG_ENABLED)
     #[arg(long)]
     pub(crate) nolog: bool,
-    /// Directory that keeps the job's id and undelivered records for its next run (JOBDIR)
+    /// Directory that keeps the whole job, so that its next run goes on where this one ends (JOBDIR)
     #[arg(long, value_name = "DIR")]
     pub(crate) jobdir: Option<String>,
 }

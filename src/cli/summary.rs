@@ -31,6 +31,11 @@ pub(crate) fn summary(report: &Report) -> String {
         meaning(ended.code)
     );
     rows.add("requests", &requests(report));
+    if report.was_finished {
+        rows.add("why", "an earlier run with this JOBDIR finished the job: nothing is left to do, and nothing was done");
+        rows.add("next", &finished_before(report));
+        return rows.0;
+    }
     if let Some(pages) = count(&ended.stats, "response_received_count") {
         let retries = count(&ended.stats, "retry/count").unwrap_or(0);
         rows.add("responses", &format!("{} received, {} retries", grouped(pages), grouped(retries)));
@@ -205,9 +210,14 @@ fn next(report: &Report) -> Option<String> {
             _ => format!("dragline deliver --spool {dir} sends the rest"),
         });
     }
+    if let (2, Some(same)) = (report.ended.code, report.resumes)
+        && report.ended.books.pending > 0
+    {
+        return Some(format!("start it again with the same {same}: it goes on from here"));
+    }
     let advice = match report.ended.code {
         exit::FINISHED => return None,
-        2 if report.ended.books.pending > 0 => "start it again: it begins anew, since this version keeps the queue in memory",
+        2 if report.ended.books.pending > 0 => "without a JOBDIR it begins anew; with one it would go on from here",
         3 if report.ended.failures.is_empty() => "see `why` and the log, mend it and start again",
         3 => "see `failed` and the log for what refused, mend it and start again",
         4 if report.job_store().is_some() => "the feed named above is incomplete; the job store has all its items",
@@ -219,6 +229,15 @@ fn next(report: &Report) -> Option<String> {
         _ => return None,
     };
     Some(advice.to_owned())
+}
+
+/// What can be done with a job that is over.
+fn finished_before(report: &Report) -> String {
+    let Some(failed) = Some(report.ended.books.failed).filter(|failed| *failed > 0) else {
+        return "another JOBDIR begins the crawl anew".to_owned();
+    };
+    let failed = grouped(failed);
+    format!("`dragline frontier retry-failed JOBDIR` queues its {failed} failed requests again; another JOBDIR begins anew")
 }
 
 /// Whether nothing is wrong but that the control plane took no reports at the end.
@@ -270,6 +289,8 @@ mod tests {
             job_id: "0199".to_owned(),
             spider: "bookshop".to_owned(),
             took: Duration::from_millis(12_340),
+            was_finished: false,
+            resumes: None,
         }
     }
 
@@ -288,6 +309,22 @@ mod tests {
              sqlite3 .dragline/jobs.db \"SELECT record FROM items WHERE job_id = '0199'\"\n  \
              failed     10 × http_status 500, for example http://127.0.0.1/products/7-a\n"
         );
+    }
+
+    #[test]
+    fn a_job_that_was_finished_before_says_so_and_what_can_be_done() {
+        let mut before = report();
+        before.was_finished = true;
+        let text = summary(&before);
+        assert_eq!(
+            text,
+            "finished: bookshop, job 0199, took 12.3 s (exit code 0: finished)\n  \
+             requests   1,234 taken = 1,200 handled + 12 failed + 22 dropped + 0 set aside + 0 left; balances\n  \
+             why        an earlier run with this JOBDIR finished the job: nothing is left to do, and nothing was done\n  \
+             next       `dragline frontier retry-failed JOBDIR` queues its 12 failed requests again; another JOBDIR begins anew\n"
+        );
+        before.ended.books.failed = 0;
+        assert!(summary(&before).ends_with("next       another JOBDIR begins the crawl anew\n"));
     }
 
     #[test]

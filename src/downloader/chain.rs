@@ -47,7 +47,7 @@ pub(crate) struct Chain {
     live: Live,
     transport: Arc<dyn Transport>,
     stats: Stats,
-    jars: Jars,
+    jars: Arc<Jars>,
     jitter: Jitter,
     /// From low to high.
     middlewares: Vec<Installed>,
@@ -62,6 +62,8 @@ pub(crate) struct ChainParts {
     pub(crate) transport: Arc<dyn Transport>,
     /// The job's counters.
     pub(crate) stats: Stats,
+    /// The cookies.
+    pub(crate) jars: Arc<Jars>,
     /// The user's middlewares, in any order.
     pub(crate) middlewares: Vec<Installed>,
     /// The spider's `authorize`.
@@ -80,9 +82,8 @@ type Hooks<'a> = Peekable<Rev<slice::Iter<'a, Installed>>>;
 
 impl Chain {
     pub(crate) fn new(parts: ChainParts) -> Self {
-        let ChainParts { config, transport, stats, mut middlewares, authorizer, seed } = parts;
+        let ChainParts { config, transport, stats, jars, mut middlewares, authorizer, seed } = parts;
         middlewares.sort_by_key(Installed::order);
-        let jars = Jars::new(&stats);
         Self { live: Live::new(&config), config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
     }
 

@@ -23,6 +23,8 @@ use std::time::Duration;
 pub use client::ClientError;
 pub use config::DownloaderConfig;
 pub use markers::{MarkerError, Markers};
+pub(crate) use middleware::jars::Jars;
+pub(crate) use middleware::jars::saved::COOKIES;
 pub use reqwest_transport::ReqwestTransport;
 
 use crate::actor::{Cx, Slot, Worker};

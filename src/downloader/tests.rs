@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 
 use super::chain::ChainParts;
 use super::message::{Control, Fetched, Order, Verdict};
+use super::middleware::jars::Jars;
 use super::running::Downloads;
 use super::{Downloader, DownloaderConfig};
 use crate::actor::{Inbox, Place, Policy, Tap, run_local, supervise};
@@ -40,6 +41,7 @@ impl Stage {
             config: DownloaderConfig::from_settings(&Settings::default()),
             transport: Arc::new(wire),
             stats: Stats::new(),
+            jars: Arc::new(Jars::new(&Stats::new())),
             middlewares: vec![],
             authorizer: None,
             seed: 1,

@@ -129,7 +129,7 @@ impl Hub {
                 self.blocked.push_back((id, accepted.refused, seeds));
             }
             Some(error) => {
-                self.stop(StopReason::Internal(error.to_string()), now);
+                self.stop(StopReason::DiskFull(error.to_string()), now);
             }
         }
     }
@@ -201,14 +201,15 @@ impl Hub {
             Then::Settle(outcome) => {
                 if let Some(job) = self.close(tag.ticket, now).and_then(|t| t.job) {
                     self.scheduler(Order::Settle { id: job.id, outcome });
-                    self.settled.push(job.id);
                     self.offers_to_try = self.blocked.len();
                 }
             }
             Then::Close => {
                 self.close(tag.ticket, now);
-                if kind == Kind::Idle {
-                    self.idle_answered = self.idle_stored == 0;
+                match kind {
+                    Kind::Idle => self.idle_is_over(),
+                    Kind::Start => self.start_is_over(),
+                    Kind::Request => {}
                 }
             }
         }
@@ -249,6 +250,7 @@ impl Hub {
                 self.stats.inc("spider_exceptions/count");
                 self.stats.inc(format!("spider_exceptions/{}", fault.class()));
                 self.start_failed = Some(text);
+                self.start_is_over();
             }
             return;
         }
@@ -265,7 +267,7 @@ impl Hub {
         }
         if effects.jobs.is_empty() && effects.items.is_empty() {
             self.close(id, now);
-            self.idle_answered = self.idle_stored == 0;
+            self.idle_is_over();
             return;
         }
         self.commit(id, effects, Then::Close, now);

@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::act::Act;
+use super::fleet::SHUTDOWN;
 use super::hub::Hub;
 use super::message::{Ended, StopReason};
 use super::shutdown::Phase;
@@ -40,7 +41,8 @@ impl Hub {
         }
         let reason = stopping.reason;
         // Requests failed and not one was answered: whatever was meant to be crawled was not.
-        let unanswered = reason == StopReason::Finished && self.tally.pages == 0 && self.tally.failed > 0;
+        let answered = self.tally.pages > 0 || self.received_before > 0;
+        let unanswered = reason == StopReason::Finished && !answered && self.tally.failed > 0;
         let mut code = exit_code(&reason);
         if unanswered || self.start_failed.is_some() {
             code = worse(code, 3);
@@ -68,6 +70,7 @@ impl Hub {
                 | StopReason::DiskFull(m)
                 | StopReason::DeliveryRefused(m)
                 | StopReason::FrontierFull(m)
+                | StopReason::FrontierLost(m)
                 | StopReason::Internal(m) => Some(m.clone()),
                 _ if unanswered && self.tally.failed == self.tally.unreachable => Some("no target could be reached".to_owned()),
                 _ if unanswered => Some("no page could be fetched".to_owned()),
@@ -104,10 +107,12 @@ impl Hub {
         let minutes = took.as_secs() as f64 / 60.0;
         let per_minute = |n: u64| if minutes > 0.0 { n as f64 / minutes } else { f64::NAN };
         self.stats.set_float("items_per_minute", per_minute(self.tally.kept));
-        let received = u64::try_from(self.stats.count("response_received_count")).unwrap_or(0);
+        let received = self.stats.count("response_received_count") - self.received_before;
+        let received = u64::try_from(received).unwrap_or(0);
         self.stats.set_float("responses_per_minute", per_minute(received));
         self.stats.set("engine/window_bytes_max", self.bytes.peak());
-        self.stats.set("engine/leases", self.tally.leased);
+        let leases = i64::try_from(self.tally.leased).unwrap_or(i64::MAX);
+        self.stats.set("engine/leases", self.leases_before.saturating_add(leases));
         for (key, value) in [
             ("books/enqueued", self.books.enqueued),
             ("books/handled", self.books.handled),
@@ -125,15 +130,16 @@ impl Hub {
 fn reason_text(reason: &StopReason) -> String {
     match reason {
         StopReason::Finished => "finished".to_owned(),
-        StopReason::Signal => "shutdown".to_owned(),
+        StopReason::Signal => SHUTDOWN.to_owned(),
         StopReason::Limit(name) => (*name).to_owned(),
-        StopReason::Spider(text) => text.clone(),
+        StopReason::Spider(text) | StopReason::Fleet(text) => text.clone(),
         StopReason::Unauthorized(_) => "control_plane_unauthorized".to_owned(),
         StopReason::PlaneLost(_) => "control_plane_unavailable".to_owned(),
         StopReason::Misconfigured(_) => "control_plane_misconfigured".to_owned(),
         StopReason::DiskFull(_) => "disk_full".to_owned(),
         StopReason::DeliveryRefused(_) => "delivery_refused".to_owned(),
         StopReason::FrontierFull(_) => "frontier_full".to_owned(),
+        StopReason::FrontierLost(_) => "frontier_unavailable".to_owned(),
         StopReason::Internal(_) => "internal_error".to_owned(),
     }
 }
@@ -143,12 +149,15 @@ pub(super) fn exit_code(reason: &StopReason) -> u8 {
     match reason {
         StopReason::Finished | StopReason::Limit(_) | StopReason::Spider(_) => 0,
         StopReason::Signal => 2,
+        StopReason::Fleet(text) if text == SHUTDOWN => 2,
+        StopReason::Fleet(_) => 0,
         StopReason::Unauthorized(_)
         | StopReason::PlaneLost(_)
         | StopReason::Misconfigured(_)
         | StopReason::DiskFull(_)
         | StopReason::DeliveryRefused(_)
-        | StopReason::FrontierFull(_) => 3,
+        | StopReason::FrontierFull(_)
+        | StopReason::FrontierLost(_) => 3,
         StopReason::Internal(_) => 70,
     }
 }

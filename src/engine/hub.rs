@@ -33,6 +33,8 @@ use crate::api::stats::Stats;
 use crate::collector;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::scheduler::message::Rest;
+use crate::scheduler::store::Cursors;
 use crate::settings::RequestRecords;
 
 /// Decides under which site and client a request is leased; `None`: no rule covers it.
@@ -74,8 +76,12 @@ pub(crate) struct HubConfig {
     pub callback_timeout: Duration,
     /// `CLOSESPIDER_TIMEOUT`, `_ITEMCOUNT`, `_PAGECOUNT`, `_ERRORCOUNT`; 0 is off.
     pub close_after: CloseAfter,
-    /// How many start requests an earlier run has.
-    pub start_cursor: u64,
+    /// How many requests of `start` and of `idle` earlier runs have.
+    pub cursors: Cursors,
+    /// An earlier run came to the end of the job: what it left is delivered, and nothing begins.
+    pub is_finished: bool,
+    /// Other workers of the job have the same frontier: one of them runs `start`, and none ends the job alone.
+    pub is_shared: bool,
     /// The lease rules.
     pub ask: AskFor,
     /// Which requests speak for themselves only.
@@ -219,10 +225,17 @@ pub(crate) struct Hub {
     pub(super) warned_at: Instant,
     /// What the collector says it cannot do now.
     pub(super) blocked_by: Option<String>,
+    /// What the frontier says it cannot do now.
+    pub(super) frontier_blocked: Option<String>,
+    /// Responses and leases of earlier runs.
+    pub(super) received_before: i64,
+    pub(super) leases_before: i64,
     pub(super) closed: Option<collector::message::Closed>,
     /// Spider and extensions have heard that the job is over.
     pub(super) farewell: bool,
     pub(super) reporter_says: Option<String>,
+    /// Whose word it is that the job is over.
+    pub(super) rest: Rest,
     /// Offers without room to be tried again, since something has left the frontier.
     pub(super) offers_to_try: usize,
     /// The spider's last `idle` made nothing new.
@@ -240,8 +253,10 @@ impl Hub {
     pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
         let stats = config.context.stats().clone();
         // Four fifths of the queue: in a crawl no report is ever dropped.
-        let seeds_taken = config.start_cursor;
+        let Cursors { start: _, idle: idle_made } = config.cursors;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
+        let (received_before, leases_before) = (stats.count("response_received_count"), stats.count("engine/leases"));
+        let account = Account::begin(&stats);
         let ahead = config.is_remote.then(Ahead::default);
         let is_paced = !config.context.settings().download_delay.is_zero();
         Self {
@@ -267,9 +282,9 @@ impl Hub {
             seeds_done: false,
             start_failed: None,
             seeds_waiting: Vec::new(),
-            seeds_taken,
+            seeds_taken: 0,
             start_gave_items: false,
-            idle_made: 0,
+            idle_made,
             idle_stored: 0,
             patience: Patience::default(),
             refused_reports: RefusedReports::default(),
@@ -281,7 +296,7 @@ impl Hub {
             is_paced,
             ahead,
             kept: Kept::default(),
-            account: Account::default(),
+            account,
             plane_refuses: false,
             holds: VecDeque::new(),
             reports_made: 0,
@@ -297,9 +312,13 @@ impl Hub {
             progress_at: now,
             warned_at: now,
             blocked_by: None,
+            frontier_blocked: None,
+            received_before,
+            leases_before,
             closed: None,
             farewell: false,
             reporter_says: None,
+            rest: Rest::Ours,
             offers_to_try: 0,
             idle_answered: false,
             report_limit,
@@ -314,8 +333,12 @@ impl Hub {
         use crate::parser::message::Order;
         tracing::info!(target: "dragline::engine", "Spider opened");
         self.acts.push(Act::Parser(Some(0), Order::Signal(Lifecycle::Opened)));
-        let tag = self.open(Kind::Start, State::Parsing, now);
-        self.acts.push(Act::Parser(Some(0), Order::Start { tag, cursor: self.config.start_cursor }));
+        if self.config.is_finished {
+            self.seeds_done = true;
+            self.idle_answered = true;
+            return;
+        }
+        self.begin_start(now);
     }
 
     /// Takes one fact.
@@ -324,6 +347,14 @@ impl Hub {
             Fact::Accepted(accepted) => self.accepted(accepted, now),
             Fact::Ready(ready) => self.ready(ready, now),
             Fact::Paced(paced) => self.paced(*paced, now),
+            Fact::Fleet(news) => self.fleet(news, now),
+            Fact::Settled(ids) => self.settled.extend(ids),
+            Fact::FrontierBlocked { why } => self.frontier_blocked = Some(why),
+            Fact::FrontierUnblocked => {
+                self.frontier_blocked = None;
+                self.progress_at = now;
+            }
+            Fact::FrontierGaveUp(why) => self.stop(StopReason::DiskFull(why), now),
             Fact::Leased(leased) => self.leased(leased, now),
             Fact::Refused(refused) => self.refused(refused, now),
             Fact::RenewFailed(failed) => self.renew_failed(&failed),
@@ -450,8 +481,8 @@ impl Hub {
 
     /// Frees the ticket's place of its slot.
     pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some(slot) = self.tickets.get_mut(&ticket).and_then(|t| t.slot.take()) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { slot }));
+        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
         }
     }
 

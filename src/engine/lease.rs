@@ -20,7 +20,7 @@ use crate::parser::message::Marks;
 use crate::plane::{ErrorKind, Report};
 use crate::reporter::message::{Control as ReporterControl, Fact as ReporterFact};
 use crate::scheduler::job::{Job, SlotKey};
-use crate::scheduler::message::{Control as SchedulerControl, Scope};
+use crate::scheduler::message::{Control as SchedulerControl, Hold, Scope};
 
 /// Hosts that are named because no rule covers them; further ones are counted only.
 const NAMED_HOSTS: usize = 1000;
@@ -65,7 +65,11 @@ impl Hub {
             if let Some(slot) = self.tickets.get(&id).and_then(|t| t.slot.clone()) {
                 asking.crowded.insert(slot.clone());
                 let until = now + CROWDED;
-                self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot), until }));
+                self.acts.push(Act::SchedulerControl(SchedulerControl::Gate {
+                    scope: Scope::Slot(slot),
+                    until,
+                    hold: Hold::Run,
+                }));
             }
             self.free_slot(id);
             self.put_back_after_group(id, Duration::ZERO, now);
@@ -210,7 +214,8 @@ impl Hub {
                 return;
             }
             let until = now + refused.wait;
-            self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until }));
+            let hold = if waits_for_return { Hold::Run } else { Hold::Job };
+            self.acts.push(Act::SchedulerControl(SchedulerControl::Gate { scope: Scope::Slot(slot.clone()), until, hold }));
             if waits_for_return {
                 self.waiting_slots.entry(site).or_default().insert(slot);
             }

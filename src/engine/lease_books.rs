@@ -49,9 +49,21 @@ pub(super) struct Account {
     /// Given back after all, since the plane did not take the report that should have ended them.
     pub(super) after_all: u64,
     pub(super) ends: Arc<Ends>,
+    /// What earlier runs of the job counted as renewed, and as failed releases.
+    renewed_before: u64,
+    failed_before: u64,
 }
 
 impl Account {
+    /// Begins the books of a run over the job's counters.
+    pub(super) fn begin(stats: &Stats) -> Self {
+        Self {
+            renewed_before: count(stats, "lease/renewed"),
+            failed_before: count(stats, "lease/release_failed"),
+            ..Self::default()
+        }
+    }
+
     /// Leases that are out, or whose last report the plane does not have yet.
     pub(super) fn open(&self) -> u64 {
         self.acquired.saturating_sub(self.reported + self.unknown + self.after_all + self.given_back())
@@ -59,9 +71,8 @@ impl Account {
 
     /// The books at the end of a run: a report that was not taken by now never will be.
     pub(super) fn close(&self, stats: &Stats) -> LeaseBooks {
-        let count = |name: &str| u64::try_from(stats.count(name)).unwrap_or(0);
         let dropped = self.ends.released.load(Ordering::Relaxed) + self.after_all;
-        let failed = count("lease/release_failed").min(dropped);
+        let failed = count(stats, "lease/release_failed").saturating_sub(self.failed_before).min(dropped);
         let of_lost = self.ending_lost.min(self.reported);
         let untaken = self.ending.saturating_sub(self.reported + self.unknown + self.after_all);
         LeaseBooks {
@@ -69,7 +80,7 @@ impl Account {
             reported: self.reported - of_lost,
             released: dropped - failed,
             lost: self.ends.lost.load(Ordering::Relaxed) + self.unknown + untaken + failed + of_lost,
-            renewed: count("lease/renewed"),
+            renewed: count(stats, "lease/renewed").saturating_sub(self.renewed_before),
             refused: self.refused,
         }
     }
@@ -77,6 +88,10 @@ impl Account {
     fn given_back(&self) -> u64 {
         self.ends.released.load(Ordering::Relaxed) + self.ends.lost.load(Ordering::Relaxed)
     }
+}
+
+fn count(stats: &Stats, name: &str) -> u64 {
+    u64::try_from(stats.count(name)).unwrap_or(0)
 }
 
 #[cfg(test)]

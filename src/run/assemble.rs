@@ -22,7 +22,7 @@ use crate::downloader::authorize::BySpider;
 use crate::downloader::chain::ChainParts;
 use crate::downloader::running::Downloads;
 use crate::downloader::transport::Transport;
-use crate::downloader::{Downloader, DownloaderConfig};
+use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
 use crate::engine::window::Bytes;
@@ -33,9 +33,10 @@ use crate::parser::{Parser, ParserConfig};
 use crate::plane::ControlPlane;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
+use crate::run::counters::{self, COUNTERS};
 use crate::scheduler::message::Pacing;
-use crate::scheduler::store::Store;
-use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
+use crate::scheduler::store::{Cursors, Store, StoreError};
+use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
 /// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
@@ -50,16 +51,30 @@ const COLLECTOR_BOUND: usize = 1024;
 /// How long an origin whose robots.txt was not readable is left alone.
 const ROBOTS_AGAIN: Duration = Duration::from_secs(600);
 
+/// The state that says that the job is finished.
+pub(crate) const FINISHED: &str = "finished";
+
 /// What the outside world is played by.
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
-    pub store: Box<dyn Store>,
+    pub frontier: Keeping,
     pub delivery: Delivery,
+}
+
+/// Where the queue is kept.
+pub(crate) enum Keeping {
+    /// In a store of this process, recovered.
+    Alone(Box<dyn Store>),
+    /// At a server, for all workers of the job.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "the only server is Redis"))]
+    Shared(Box<dyn FnOnce(SchedulerConfig, Stats, Instant) -> Arc<Mutex<dyn Queue>>>),
 }
 
 /// Where actors live.
 pub(crate) struct Threads {
+    /// Of the scheduler: a shared frontier waits for a network, and needs a thread of its own.
+    pub scheduler: Place,
     pub collector: Place,
     pub courier: Place,
     pub parsers: Vec<Place>,
@@ -84,6 +99,13 @@ pub(crate) struct Job {
     pub seed: u64,
 }
 
+/// Where earlier runs have come to.
+struct Resumed {
+    cursors: Cursors,
+    is_finished: bool,
+    is_shared: bool,
+}
+
 /// The parts that exist before the context: whoever stops the job needs the engine's inbox.
 pub(crate) struct Entry {
     inbox: Inbox<Engine>,
@@ -99,6 +121,8 @@ pub(crate) struct Running {
     pub unparsed: Box<dyn Fn() -> usize>,
     /// Ends every actor; what they had to say is said.
     pub stop_actors: Box<dyn Fn()>,
+    /// To be closed when no actor uses it any more; none of a fleet, whose worker has left by then.
+    pub frontier: Option<Arc<Mutex<Frontier>>>,
 }
 
 impl Entry {
@@ -114,7 +138,7 @@ impl Entry {
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
     let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
-    let Backends { plane, transport, store, delivery } = backends;
+    let Backends { plane, transport, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
     let engine = entry.controls();
@@ -127,16 +151,24 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let frontier =
-        Frontier::new(scheduler_config(&settings, spider.as_ref(), seed), store, stats.clone(), Clock::start(now), now);
-    let start_cursor = frontier.start_cursor();
-    let frontier = Arc::new(Mutex::new(frontier));
+    let config = scheduler_config(&settings, spider.as_ref(), seed);
+    let (queue, own, jars, resumed) = match frontier {
+        Keeping::Alone(store) => {
+            let (own, jars, resumed) = alone(store, config, &stats, now);
+            let queue: Arc<Mutex<dyn Queue>> = own.clone();
+            (queue, Some(own), jars, resumed)
+        }
+        Keeping::Shared(make) => {
+            let resumed = Resumed { cursors: Cursors::default(), is_finished: false, is_shared: true };
+            (make(config, stats.clone(), now), None, Arc::new(Jars::new(&stats)), resumed)
+        }
+    };
     let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
     let make = {
         let facts = facts.clone();
-        move |_| Scheduler::new(frontier.clone(), facts.clone())
+        move |_| Scheduler::new(queue.clone(), facts.clone())
     };
-    hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
+    hold(&mut stoppers, supervise(threads.scheduler, &scheduler, Policy::FATAL, make, died()));
 
     let releasing = Releasing::default();
     let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(BROKER_BOUND));
@@ -172,6 +204,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             config: DownloaderConfig::from_settings(&settings),
             transport,
             stats: stats.clone(),
+            jars,
             middlewares,
             authorizer: Some(Arc::new(BySpider(spider))),
             seed,
@@ -240,7 +273,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub = Hub::new(
-        hub_config(&settings, context, &Arc::new(rules), releaser, start_cursor, is_remote),
+        hub_config(&settings, context, &Arc::new(rules), releaser, resumed, is_remote),
         Bytes::new(size(settings.window_bytes)),
         now,
     );
@@ -257,7 +290,60 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         ended,
         releasing,
         stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),
+        frontier: own,
     }
+}
+
+/// Saves what is left to save, once no actor uses the frontier any more.
+///
+/// # Errors
+/// When the store refuses: what it has not kept is done again by the next run.
+pub(crate) fn close(frontier: &Mutex<Frontier>, ended: &Ended) -> Result<(), StoreError> {
+    let finished = (ended.reason == FINISHED).then(|| (FINISHED, b"1".to_vec()));
+    frontier.lock().unwrap_or_else(PoisonError::into_inner).close(finished)
+}
+
+/// Whether an earlier run came to the end of the job, and nothing was queued since.
+pub(crate) fn is_finished(store: &dyn Store) -> bool {
+    // What cannot be read leads to another look at what is left, which is nothing.
+    store.books().pending == 0 && store.saved(FINISHED).is_ok_and(|state| state.is_some())
+}
+
+/// Goes on from the counters and cookies that earlier runs left; those that cannot be read begin anew.
+fn kept(store: &dyn Store, stats: &Stats) -> Jars {
+    let state = |name| {
+        store.saved(name).unwrap_or_else(|error| {
+            tracing::error!(%error, name, "what earlier runs kept cannot be read");
+            None
+        })
+    };
+    if let Some(Err(error)) = state(COUNTERS).map(|saved| counters::restore(stats, &saved)) {
+        tracing::error!(%error, "counting begins anew");
+    }
+    match state(COOKIES).map(|saved| Jars::restore(stats, &saved)) {
+        Some(Ok(jars)) => jars,
+        Some(Err(error)) => {
+            tracing::error!(%error, "every identity begins without cookies");
+            Jars::new(stats)
+        }
+        None => Jars::new(stats),
+    }
+}
+
+/// The frontier of a process of its own, with what it keeps for others.
+fn alone(
+    store: Box<dyn Store>,
+    config: SchedulerConfig,
+    stats: &Stats,
+    now: Instant,
+) -> (Arc<Mutex<Frontier>>, Arc<Jars>, Resumed) {
+    let jars = Arc::new(kept(store.as_ref(), stats));
+    let is_finished = is_finished(store.as_ref());
+    let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
+    frontier.keep(COUNTERS, counters::take(stats.clone()), now);
+    frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
+    let cursors = frontier.cursors();
+    (Arc::new(Mutex::new(frontier)), jars, Resumed { cursors, is_finished, is_shared: false })
 }
 
 fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: Supervised<W>) {
@@ -281,6 +367,8 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
             .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
+        max_bytes: size(settings.frontier_max_bytes),
+        disk_wait: settings.disk_wait,
         returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,
     }
@@ -291,7 +379,7 @@ fn hub_config(
     context: Context,
     rules: &Arc<Rules>,
     releaser: crate::engine::ticket::Releaser,
-    start_cursor: u64,
+    resumed: Resumed,
     is_remote: bool,
 ) -> HubConfig {
     HubConfig {
@@ -309,7 +397,9 @@ fn hub_config(
         parse_stall: settings.parse_stall,
         callback_timeout: settings.callback_timeout,
         close_after: CloseAfter::of(settings),
-        start_cursor,
+        cursors: resumed.cursors,
+        is_finished: resumed.is_finished,
+        is_shared: resumed.is_shared,
         ask: {
             let rules = rules.clone();
             Box::new(move |job| rules.ask(&job.request))

@@ -28,6 +28,9 @@ pub(crate) struct JobCard {
     /// The first index that no log record of the job has.
     #[serde(default)]
     pub next_log_index: u64,
+    /// A run came to the end of the job and delivered everything. Requests that were queued again since then count more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finished: bool,
 }
 
 /// A card, or a job directory, that cannot be used.
@@ -51,7 +54,7 @@ pub(crate) enum JobDirError {
 impl JobCard {
     /// The card of a job that begins.
     pub(crate) fn new(job_id: JobId, spider: &str) -> Self {
-        Self { version: VERSION, job_id, spider: spider.to_owned(), sink: None, next_log_index: 0 }
+        Self { version: VERSION, job_id, spider: spider.to_owned(), sink: None, next_log_index: 0, finished: false }
     }
 
     /// The same with where the records go, and the first index its log records may have.
@@ -98,9 +101,44 @@ pub(crate) fn claim(dir: &Path, job_id: &JobId, spider: &str) -> Result<JobId, J
         }
         return Ok(card.job_id);
     }
-    fs::create_dir_all(dir).map_err(|source| JobDirError::Io { path: dir.join(CARD), source })?;
+    make_private(dir).map_err(|source| JobDirError::Io { path: dir.join(CARD), source })?;
     write(dir, &JobCard::new(job_id.clone(), spider))?;
     Ok(job_id.clone())
+}
+
+/// Notes on the card that the job is finished.
+///
+/// # Errors
+/// When the card cannot be written.
+pub(crate) fn note_finished(dir: &Path) -> Result<(), JobDirError> {
+    let Some(card) = read(dir)? else { return Ok(()) };
+    write(dir, &JobCard { finished: true, ..card })
+}
+
+/// Makes a directory that only its owner can look into, since it will hold cookies. One that is there stays as it is.
+fn make_private(dir: &Path) -> std::io::Result<()> {
+    if let Some(parent) = dir.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(dir) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        made => made,
+    }
+}
+
+/// The frontier's directory in a `JOBDIR`.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn frontier(dir: &Path) -> Result<PathBuf, JobDirError> {
+    let path = dir.join("frontier");
+    match make_private(&path) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(JobDirError::Io { path, source }),
+    }
 }
 
 /// Writes the card: whole or not at all, since a torn one would lock its owner out.

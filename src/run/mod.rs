@@ -1,7 +1,11 @@
 //! One run of a spider: puts actors, backends and threads together and waits for the end.
 
 mod assemble;
+mod counters;
 pub(crate) mod deliver;
+#[cfg(feature = "redis")]
+mod fleet;
+mod frontier;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
 mod memory;
@@ -10,18 +14,23 @@ pub(crate) mod rejected;
 pub(crate) mod sink;
 pub(crate) mod spec;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
+use assemble::FINISHED;
+#[cfg(test)]
+pub(crate) use assemble::close;
+pub(crate) use assemble::{Backends, Entry, Job, Keeping, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
+use crate::apcloudy::JobId;
 use crate::api::context::Context;
 use crate::api::extension::Extension;
-use crate::api::stats::utc_now;
+use crate::api::stats::{Stats, utc_now};
 use crate::app::choose;
 use crate::broker::Net;
 use crate::collector::log::LogError;
@@ -29,9 +38,10 @@ use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
 use crate::downloader::{DownloaderConfig, Markers, ReqwestTransport};
-use crate::engine::message::{Control, StopReason};
+use crate::engine::message::{Control, Ended, StopReason};
 use crate::parser::stage::{Listeners, Stage};
-use crate::scheduler::MemoryStore;
+use crate::scheduler::Frontier;
+use crate::settings::Settings;
 use deliver::Background;
 use jobdir::{JobCard, OpenCard};
 use sink::Sink;
@@ -80,10 +90,11 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             tracing::info!(job_id = claimed.to_json(), "JOB_ID is sent as in the first run of this JOBDIR, number or text");
             spec.job_id = claimed;
         }
-        tracing::warn!(
-            jobdir = %dir.display(),
-            "JOBDIR keeps the job's id and the records that are not delivered yet; the queue itself is kept in memory by this version, so a new run crawls from the start"
-        );
+        if !settings.frontier.is_shared()
+            && let Some(report) = finished_before(dir, &settings, &spec.job_id, spec.spider.name, &stats)?
+        {
+            return Ok(report);
+        }
     }
     std::fs::create_dir_all(&settings.data_dir).map_err(|e| {
         StartError::Usage(format!(
@@ -121,7 +132,17 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
-    // The queue begins anew with every run: the ends of earlier ones tell it nothing, and must not hold segments.
+    #[cfg(feature = "redis")]
+    let frontier = match fleet::Fleet::of(&settings, &spec.job_id, spec.spider.name)? {
+        Some(fleet) => {
+            fleet.bury(&earlier, seeds.log_id);
+            fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?
+        }
+        None => Keeping::Alone(frontier::open(&settings, &delivery.ends)?),
+    };
+    #[cfg(not(feature = "redis"))]
+    let frontier = Keeping::Alone(frontier::open(&settings, &delivery.ends)?);
+    // They are settled there now, or were before: their segments may go.
     let ends: Vec<_> = delivery.ends.iter().map(|end| end.request).collect();
     delivery.collector.lock().unwrap_or_else(PoisonError::into_inner).settle(&ends);
     // Only now is the job ours: the spool of another process that runs it would have been refused.
@@ -143,7 +164,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
-    let pool = Pool::start(Plan::current())?;
+    let pool = Pool::start(Plan::current(), settings.frontier.is_shared())?;
     let items = plane::watched(&settings);
     let feed = match plane::follow(&plane, &items, &pool.net()).await {
         Ok(feed) => feed,
@@ -192,12 +213,12 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         progress: spec.progress,
         seed: seeds.jitter,
     };
-    let memory = MemoryStore::new(assemble::size(settings.frontier_max_bytes));
-    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store: Box::new(memory), delivery };
+    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), frontier, delivery };
     let earlier =
         Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
-    let Running { engine, broker, ended, releasing, unparsed, stop_actors } = assemble(entry, job, backends, pool.threads());
+    let Running { engine, broker, ended, releasing, unparsed, stop_actors, frontier } =
+        assemble(entry, job, backends, pool.threads());
     if shares {
         // One processor for all: before the hub waits for the network it lets a parser that has pages go on, so
         // that what arrives meanwhile is handled together and not by a switch of threads for each page.
@@ -244,6 +265,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
     pool.end().await;
     let mut ended = *ended;
+    if let Some(frontier) = frontier.filter(|_| settings.jobdir.is_some()) {
+        close_frontier(&frontier, &mut ended);
+    }
     let ledger = plane.ledger();
     if let Some(ledger) = ledger.filter(|l| !l.balances() || l.open > 0) {
         ended.imbalances.push(format!(
@@ -258,7 +282,21 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     {
         tracing::warn!(%error, "the job store does not know that the job has ended");
     }
+    if let Some(dir) = settings.jobdir.as_ref().filter(|_| !settings.frontier.is_shared())
+        && ended.reason == FINISHED
+        && ended.delivery.undelivered_records == 0
+        && matches!(ended.code, 0 | 3)
+        && let Err(error) = jobdir::note_finished(dir)
+    {
+        tracing::warn!(%error, "the next run with this JOBDIR will have to find out itself that the job is finished");
+    }
     Ok(Report {
+        was_finished: false,
+        resumes: match (settings.frontier.is_shared(), &settings.jobdir) {
+            (true, _) => Some("FRONTIER and JOB_ID"),
+            (false, Some(_)) => Some("JOBDIR"),
+            (false, None) => None,
+        },
         plane: ledger,
         identities: plane.identities(),
         place: place(&settings),
@@ -268,6 +306,46 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         took: started.elapsed(),
         ended,
     })
+}
+
+/// The report of a job that an earlier run with the same `JOBDIR` came to the end of; `None`: there is something to do.
+fn finished_before(
+    dir: &Path,
+    settings: &Settings,
+    job_id: &JobId,
+    spider: &str,
+    stats: &Stats,
+) -> Result<Option<Report>, StartError> {
+    let card = jobdir::read(dir).map_err(|e| StartError::Usage(e.to_string()))?;
+    if !card.is_some_and(|card| card.finished) {
+        return Ok(None);
+    }
+    let Some(mut store) = frontier::finished(dir, settings)? else { return Ok(None) };
+    let books = store.books();
+    store.close().map_err(|e| StartError::Disk(e.to_string()))?;
+    tracing::info!(jobdir = %dir.display(), "an earlier run finished the job: nothing is left to do");
+    let ended = Ended { reason: FINISHED.to_owned(), books, stats: stats.snapshot(), ..Ended::default() };
+    Ok(Some(Report {
+        ended,
+        plane: None,
+        identities: Vec::new(),
+        place: place(settings),
+        spool: None,
+        job_id: job_id.to_string(),
+        spider: spider.to_owned(),
+        took: Duration::ZERO,
+        was_finished: true,
+        resumes: Some("JOBDIR"),
+    }))
+}
+
+/// Saves what is left to save. A store that refuses is no loss of requests.
+fn close_frontier(frontier: &Mutex<Frontier>, ended: &mut Ended) {
+    if let Err(error) = assemble::close(frontier, ended) {
+        tracing::error!(%error, "the frontier could not be closed: the next run repeats what was not kept");
+        ended.note.get_or_insert_with(|| format!("the frontier could not be closed: {error}"));
+        ended.code = ended.code.max(3);
+    }
 }
 
 async fn press(stop: Arc<StopSwitch>, engine: crate::actor::Controls<Control>) {
@@ -283,13 +361,15 @@ async fn press(stop: Arc<StopSwitch>, engine: crate::actor::Controls<Control>) {
 struct Pool {
     plan: Plan,
     delivery: Arbiter,
+    /// Waits for the server of a shared frontier.
+    frontier: Option<Arbiter>,
     parsers: Vec<Arbiter>,
     spares: Arc<Mutex<Vec<Arbiter>>>,
     net: Option<tokio::runtime::Runtime>,
 }
 
 impl Pool {
-    fn start(plan: Plan) -> Result<Self, StartError> {
+    fn start(plan: Plan, shares_frontier: bool) -> Result<Self, StartError> {
         let thread = |name: &str| Arbiter::start(name).map_err(|e| StartError::Io(format!("no thread can be started: {e}")));
         let net = if plan.hub_shares_network {
             None
@@ -302,7 +382,8 @@ impl Pool {
             Some(runtime.map_err(|e| StartError::Io(format!("no network thread can be started: {e}")))?)
         };
         let parsers = (0..plan.parse_threads).map(|n| thread(&format!("parse-{n}"))).collect::<Result<_, _>>()?;
-        Ok(Self { plan, delivery: thread("delivery")?, parsers, spares: Arc::default(), net })
+        let frontier = shares_frontier.then(|| thread("frontier")).transpose()?;
+        Ok(Self { plan, delivery: thread("delivery")?, frontier, parsers, spares: Arc::default(), net })
     }
 
     /// Where sockets live.
@@ -314,6 +395,7 @@ impl Pool {
         let net = self.net();
         let spares = self.spares.clone();
         Threads {
+            scheduler: self.frontier.as_ref().map_or(Place::Here, Arbiter::place),
             collector: if self.plan.delivery_on_hub { Place::Here } else { self.delivery.place() },
             courier: self.delivery.place(),
             parsers: self.parsers.iter().map(Arbiter::place).collect(),
@@ -331,7 +413,7 @@ impl Pool {
     /// Ends the threads; one that is stuck is left to itself.
     async fn end(self) {
         let spares = std::mem::take(&mut *self.spares.lock().unwrap_or_else(PoisonError::into_inner));
-        let all = self.parsers.into_iter().chain(spares).chain([self.delivery]);
+        let all = self.parsers.into_iter().chain(spares).chain([self.delivery]).chain(self.frontier);
         futures_util::future::join_all(all.map(|arbiter| arbiter.join(LAST_THREADS))).await;
         if let Some(net) = self.net {
             net.shutdown_background();

@@ -168,6 +168,10 @@ pub(crate) struct Report {
     pub spider: String,
     /// How long it took.
     pub took: std::time::Duration,
+    /// An earlier run of the same `JOBDIR` had finished the job, and this one did nothing.
+    pub was_finished: bool,
+    /// What a next run has to be given to go on where this one ended, if it can.
+    pub resumes: Option<&'static str>,
 }
 
 impl Report {
@@ -177,7 +181,8 @@ impl Report {
     }
 }
 
-/// A job that could not start: exit code 64 for what the user can mend in the call, 3 for a control plane that refuses, 70 otherwise.
+/// A job that could not start: exit code 64 for what the user can mend in the call, 3 for a control plane that refuses
+/// and a disk that does, 70 otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum StartError {
@@ -190,6 +195,9 @@ pub(crate) enum StartError {
     /// The control plane refuses this node, or is not there.
     #[error("{0}")]
     Plane(String),
+    /// The frontier cannot be read or written now.
+    #[error("{0}")]
+    Disk(String),
     /// The engine itself failed: a bug of ours.
     #[error("the engine ended without a word; this is a bug in dragline, the log has its panic")]
     Engine,

@@ -1,5 +1,7 @@
 //! What the scheduler has to know of the settings. The runtime fills it; nothing here reads a setting.
 
+use std::time::Duration;
+
 use super::message::Pacing;
 
 /// The scheduler's configuration.
@@ -18,8 +20,12 @@ pub struct SchedulerConfig {
     /// Offers of start requests are refused above this many bytes of frontier, so that the links of pages
     /// still find room below `FRONTIER_MAX_BYTES`.
     pub seeds_stop_at: usize,
+    /// `FRONTIER_MAX_BYTES`: every offer is refused above this many bytes of frontier in memory.
+    pub max_bytes: usize,
     /// Whether the answer to an offer brings back what is offsite: for a record of each.
     pub returns_offsite: bool,
+    /// `DISK_WAIT`: how long a store may refuse to write, or to read, before the job is given up.
+    pub disk_wait: Duration,
     /// Seed of the delays' jitter.
     pub seed: u64,
 }

@@ -6,28 +6,36 @@
 //!
 //! Bounds: what waits here beside the store is one held job a slot, the hops of open tickets, and the
 //! robots.txt requests that were given out; each stands for a request the engine has in flight or was given credit for.
+//!
+//! Each turn ends with a commit of the store, and nothing of the turn is told before. While commits fail, facts wait
+//! here and nothing more is given out: they answer orders that were given already, so the window bounds them.
 
 mod offer;
+mod patience;
 mod robots;
+mod states;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::robots::RobotsDesk;
+use self::patience::Patience;
+use self::states::States;
+pub(crate) use self::states::Take;
+use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
-use super::counters::Counters;
+use super::intake::Intake;
 use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
-use super::message::{Control, Due, Order, Paced, Ready, RobotsAnswer, Scope as GateScope, Verdict};
+use super::memory::MemoryStore;
+use super::message::{Control, Due, Hold, Order, Paced, Ready, Rest, Scope as GateScope, Verdict};
+use super::robots_desk::{RobotsDesk, no_answer};
 use super::robots_gate::Pass;
-use super::scope::Scope;
 use super::slots::{Pick, SlotId, Slots};
-use super::store::{Pulled, Store, StoreError};
+use super::store::{Cursors, Pulled, Store, StoreError};
 use crate::api::stats::Stats;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
@@ -39,12 +47,11 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub struct Frontier {
     store: Box<dyn Store>,
     clock: Clock,
-    scope: Scope,
+    intake: Intake,
     slots: Slots,
-    robots: RobotsDesk,
-    counters: Counters,
+    robots: RobotsDesk<SlotId>,
     seeds_stop_at: usize,
-    returns_offsite: bool,
+    max_bytes: usize,
     waiting: HashMap<SlotId, Waiting>,
     /// Jobs handed out in all, and up to how many may be.
     handed: u64,
@@ -57,7 +64,17 @@ pub struct Frontier {
     /// The last offer taken or refused.
     after_offer: u64,
     due: Vec<Due>,
+    /// To be told once the turn is committed.
     facts: Vec<Fact>,
+    /// That nothing can be read any more, which waits for no commit.
+    unread: Vec<Fact>,
+    /// Requests that ended, to be told with them; of stores that outlive their process only.
+    settled: Vec<RequestId>,
+    /// Whether the store outlives its process.
+    is_durable: bool,
+    patience: Patience,
+    states: States,
+    stats: Stats,
     /// Buffer of [`Self::offer`]: slots named by an offer, each with the highest priority seen.
     touched: Vec<(SlotId, i32)>,
 }
@@ -84,20 +101,28 @@ pub(crate) struct Turn {
 impl Frontier {
     /// A frontier over `store`, whose lost jobs were recovered before.
     #[must_use]
-    pub fn new(config: SchedulerConfig, store: Box<dyn Store>, stats: Stats, clock: Clock, now: Instant) -> Self {
+    pub fn new(config: SchedulerConfig, mut store: Box<dyn Store>, stats: Stats, clock: Clock, now: Instant) -> Self {
         let mut slots = Slots::new(config.pacing.clone(), config.seed);
+        for (slot, until) in store.gates(clock.unix(now)) {
+            slots.gate(&slot.0, clock.instant(until), now);
+        }
         for (slot, not_before) in store.slots() {
             let id = slots.id(&slot.0);
             slots.queued(id, clock.instant(not_before), 0, now);
         }
         Self {
             clock,
-            scope: Scope::new(&config),
+            intake: Intake::new(&config, stats.clone(), store.medium()),
             slots,
             robots: RobotsDesk::new(config.robots_agent),
-            counters: Counters::new(stats, store.medium()),
+            is_durable: store.medium().is_durable(),
+            patience: Patience::new(config.disk_wait),
+            states: States::default(),
+            settled: Vec::new(),
+            unread: Vec::new(),
+            stats,
             seeds_stop_at: config.seeds_stop_at,
-            returns_offsite: config.returns_offsite,
+            max_bytes: config.max_bytes,
             waiting: HashMap::new(),
             handed: 0,
             granted: 0,
@@ -124,15 +149,22 @@ impl Frontier {
             Order::Settle { id, outcome } => self.settle(id, outcome, now),
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
-            Order::Sent { slot, at } => self.slots.sent(&slot.0, at, now),
-            Order::Freed { slot } => self.slots.freed(&slot.0, now),
+            Order::Sent { slot, at, .. } => self.sent(&slot, at, now),
+            Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            // What concerns other workers concerns nobody here.
+            Order::StartOver | Order::IdleOver => {}
         }
     }
 
     /// Takes a command.
     pub(crate) fn control(&mut self, control: Control, now: Instant) {
         match control {
-            Control::Gate { scope: GateScope::Slot(slot), until } => self.slots.gate(&slot.0, until, now),
+            Control::Gate { scope: GateScope::Slot(slot), until, hold } => {
+                self.slots.gate(&slot.0, until, now);
+                if hold == Hold::Job {
+                    self.keep_gate(&slot, until);
+                }
+            }
             Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
             Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
@@ -141,12 +173,54 @@ impl Frontier {
                 self.stopped = true;
                 self.granted = 0;
             }
-            Control::Tick => {}
+            Control::StopAll { .. } | Control::Finish | Control::Tick => {}
         }
     }
 
     /// Ends a turn: gives out what may go, and everything there is to tell.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+        let mut told = Vec::new();
+        loop {
+            let was_blocked = self.patience.is_blocked();
+            if !was_blocked {
+                self.give_out(now);
+            }
+            if !self.patience.may_commit(now) {
+                break;
+            }
+            match self.save_states(now).and_then(|()| self.store.commit()) {
+                Ok(()) => {
+                    told.extend(self.patience.wrote(now));
+                    if !self.settled.is_empty() {
+                        told.push(Fact::Settled(std::mem::take(&mut self.settled)));
+                    }
+                    told.append(&mut self.facts);
+                }
+                Err(error) => {
+                    if !was_blocked {
+                        self.stats.inc("scheduler/blocked");
+                    }
+                    told.extend(self.patience.refused(&error.to_string(), now));
+                }
+            }
+            // After trouble there is work left that nothing was given out for.
+            if !was_blocked || self.patience.is_blocked() {
+                break;
+            }
+        }
+        if !self.facts.is_empty() {
+            self.stats.max("scheduler/held_facts_max", i64::try_from(self.facts.len()).unwrap_or(i64::MAX));
+        }
+        told.append(&mut self.unread);
+        // While commits fail there is nothing to look for but another try.
+        let wake = match self.patience.due() {
+            Some(retry) => Some(retry),
+            None => self.slots.next().into_iter().chain(self.states.due()).min(),
+        };
+        Turn { facts: told, wake }
+    }
+
+    fn give_out(&mut self, now: Instant) {
         // Ends: each pick gives a hop or a job, or leaves its slot waiting for something.
         while let Some(pick) = self.slots.pick(now, self.granted > self.handed) {
             match pick {
@@ -163,10 +237,55 @@ impl Frontier {
                 next_due: self.slots.next_job(),
                 after_offer: self.after_offer,
                 seq: self.pull,
+                rest: Rest::Ours,
             };
             self.facts.push(Fact::Ready(ready));
         }
-        Turn { facts: std::mem::take(&mut self.facts), wake: self.slots.next() }
+    }
+
+    /// Keeps a state of another part of the job with the store, where that outlives its process.
+    pub(crate) fn keep(&mut self, name: &'static str, take: Take, now: Instant) {
+        if self.is_durable {
+            self.states.keep(name, take, now);
+        }
+    }
+
+    /// Saves the states of all others, commits and lets the store go. `last` is saved with them.
+    ///
+    /// # Errors
+    /// When the store cannot write; the next run finds what the last commit left.
+    pub(crate) fn close(&mut self, last: Option<(&'static str, Vec<u8>)>) -> Result<(), StoreError> {
+        let mut store = std::mem::replace(&mut self.store, Box::new(MemoryStore::new(0)));
+        if self.is_durable {
+            self.states.save_all(store.as_mut())?;
+            if let Some((name, state)) = last {
+                store.save(name, state)?;
+            }
+        }
+        store.close()
+    }
+
+    fn save_states(&mut self, now: Instant) -> Result<(), StoreError> {
+        if self.states.save_due(self.store.as_mut(), now)? {
+            drop(self.store.gates(self.clock.unix(now)));
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, slot: &SlotKey, at: Instant, now: Instant) {
+        self.slots.sent(&slot.0, at, now);
+        if let Some(until) = self.slots.delayed_until(&slot.0) {
+            self.keep_gate(slot, until);
+        }
+    }
+
+    /// The slot is left alone until then by the next run, too.
+    fn keep_gate(&mut self, slot: &SlotKey, until: Instant) {
+        if self.is_durable
+            && let Err(error) = self.store.gate(slot, self.clock.unix(until))
+        {
+            report("keep a slot's gate", &error);
+        }
     }
 
     /// Jobs handed out in all.
@@ -175,10 +294,10 @@ impl Frontier {
         self.handed
     }
 
-    /// How many start requests were accepted: where `start()` goes on.
+    /// How many requests of `start()` and `idle` were accepted: where they go on.
     #[must_use]
-    pub fn start_cursor(&self) -> u64 {
-        self.store.cursors().start
+    pub fn cursors(&self) -> Cursors {
+        self.store.cursors()
     }
 
     /// The books as they stand.
@@ -188,13 +307,13 @@ impl Frontier {
     }
 
     fn settle(&mut self, id: RequestId, outcome: Outcome, now: Instant) {
-        if let Err(error) = self.store.settle(id, outcome) {
-            report("settle a request", &error);
+        match self.store.settle(id, outcome) {
+            Ok(_) if self.is_durable => self.settled.push(id),
+            Ok(_) => {}
+            Err(error) => report("settle a request", &error),
         }
         if let Some(origin) = self.robots.ended(id) {
-            // Pages wait for this answer: that it will not come is an answer too.
-            let why = Arc::from("the robots.txt request ended without an answer");
-            self.robots_answer(&origin, RobotsAnswer::Unavailable { why, again_in: Duration::from_secs(60) }, now);
+            self.robots_answer(&origin, no_answer(), now);
         }
     }
 
@@ -209,7 +328,7 @@ impl Frontier {
             return;
         }
         let priority = job.request.priority_value();
-        self.counters.enqueued(1);
+        self.intake.counters.enqueued(1);
         if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
             report("put a request back", &error);
         }
@@ -231,15 +350,19 @@ impl Frontier {
         if job.kind == JobKind::Robots {
             return None;
         }
-        if self.scope.is_offsite(&job.request) {
-            self.filtered_offsite(job.url().host_str().unwrap_or_default());
+        if self.intake.is_offsite(&job.request) {
+            self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             return Some(Verdict::Offsite);
         }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
-                Ok(true) => {}
+                Ok(true) => {
+                    if let Err(error) = self.store.replace(job) {
+                        report("note a redirect", &error);
+                    }
+                }
                 Ok(false) => {
-                    self.filtered_duplicates(1, job.first_url.as_deref());
+                    self.intake.filtered_duplicates(1, job.first_url.as_deref());
                     return Some(Verdict::Duplicate);
                 }
                 // Fetching a page twice is better than losing it.
@@ -249,7 +372,7 @@ impl Frontier {
         match self.robots.look(job, now) {
             Pass::Go { .. } => None,
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 Some(Verdict::Forbidden)
             }
             Pass::Unavailable(why) => Some(Verdict::RobotsUnavailable(why)),
@@ -277,7 +400,7 @@ impl Frontier {
             }
             Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 self.give_refused(id, job, Verdict::Forbidden);
             }
             Pass::Unavailable(why) => self.give_refused(id, job, Verdict::RobotsUnavailable(why)),
@@ -294,13 +417,15 @@ impl Frontier {
         }
         let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
             Ok(Pulled::Job(job)) => {
-                self.counters.dequeued(1);
+                self.intake.counters.dequeued(1);
+                self.patience.read();
                 return Some(job);
             }
             Ok(Pulled::NotBefore(at)) => Some(self.clock.instant(at)),
             Ok(Pulled::Empty) => None,
             Err(error) => {
                 report("read a slot's queue", &error);
+                self.unread.extend(self.patience.unread(&error.to_string(), now));
                 Some(now + STORE_PAUSE)
             }
         };
@@ -313,6 +438,11 @@ impl Frontier {
         let (Pick::Hop(id) | Pick::Robots(id) | Pick::Queued(id)) = pick;
         let slot = self.slots.key(id);
         let wants_sent = self.slots.take(pick, job.request.priority_value(), now);
+        if wants_sent {
+            // It may be sent, and this process end, before the sending is heard of.
+            let until = now + self.slots.delay(id);
+            self.keep_gate(&slot, until);
+        }
         self.push_due(Due { job, slot, wants_sent, verdict: Verdict::Go });
     }
 
@@ -333,6 +463,20 @@ impl Frontier {
         if self.waiting.get(&id).is_some_and(Waiting::is_empty) {
             self.waiting.remove(&id);
         }
+    }
+}
+
+impl Queue for Frontier {
+    fn order(&mut self, order: Order, now: Instant) {
+        Self::order(self, order, now);
+    }
+
+    fn control(&mut self, control: Control, now: Instant) {
+        Self::control(self, control, now);
+    }
+
+    fn turn(&mut self, now: Instant) -> Turn {
+        Self::turn(self, now)
     }
 }
 

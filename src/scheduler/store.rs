@@ -40,6 +40,17 @@ pub trait Store: Send {
     /// When the store cannot write.
     fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError>;
 
+    /// Notes what a pulled job has become, one that follows a redirect: after a crash this is what is in the queue again.
+    /// Without it the job would come back as it was, meet its own redirect target as seen before, and lose that page.
+    /// A store that ends with its process has nothing to do; a job that is not out changes nothing.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        let _ = job;
+        Ok(())
+    }
+
     /// Marks a key as seen; false when it was seen before. For redirect targets.
     ///
     /// # Errors
@@ -102,6 +113,14 @@ pub trait Store: Send {
     /// When the store cannot write; nothing is lost, and another commit tries again.
     fn commit(&mut self) -> Result<(), StoreError>;
 
+    /// Commits and sees to it that a power cut takes nothing any more; nothing is done with the store afterwards.
+    ///
+    /// # Errors
+    /// When the store cannot write: what was not committed is lost, as by a crash.
+    fn close(&mut self) -> Result<(), StoreError> {
+        self.commit()
+    }
+
     /// Jobs pulled and neither settled nor put back: after a crash they go back to their place in the queue.
     /// What is known to have ended must be settled before.
     ///
@@ -136,6 +155,14 @@ pub enum Medium {
     Disk,
     /// At a Redis server.
     Redis,
+}
+
+impl Medium {
+    /// Whether what is committed is there in the next run.
+    #[must_use]
+    pub const fn is_durable(self) -> bool {
+        matches!(self, Self::Disk | Self::Redis)
+    }
 }
 
 /// What an offer came to.

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod jobs;
+mod journal;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 pub(crate) use self::jobs::{child, job, unfiltered, with_priority};
+pub(crate) use self::journal::{Crash, Journal};
 use super::config::SchedulerConfig;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
@@ -23,7 +25,9 @@ pub(crate) fn config() -> SchedulerConfig {
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
         robots_agent: None,
         seeds_stop_at: usize::MAX,
+        max_bytes: usize::MAX,
         returns_offsite: false,
+        disk_wait: Duration::from_secs(60),
         seed: 1,
     }
 }

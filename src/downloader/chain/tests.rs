@@ -69,8 +69,16 @@ impl Stage {
         let mut config = DownloaderConfig::from_settings(&Settings::default());
         change(&mut config);
         let stats = Stats::new();
-        let parts =
-            ChainParts { config, transport: Arc::new(wire.clone()), stats: stats.clone(), middlewares, authorizer, seed: 1 };
+        let jars = Arc::new(Jars::new(&stats));
+        let parts = ChainParts {
+            config,
+            transport: Arc::new(wire.clone()),
+            stats: stats.clone(),
+            jars,
+            middlewares,
+            authorizer,
+            seed: 1,
+        };
         Self { chain: Chain::new(parts), wire, stats }
     }
 

@@ -4,17 +4,24 @@
 //! older cookie of that name goes. A cookie the site deletes is gone from the jar, and the credential's is sent again.
 //! Of a credential only keyed hashes stay here.
 
+pub(crate) mod saved;
+#[cfg(test)]
+mod tests;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use hmac::{Hmac, KeyInit, Mac};
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderValue};
 use moka::notification::RemovalCause;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+use sha2::Sha256;
 use tokio::time::Instant;
 use url::Url;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::cookies::granted;
 use crate::api::stats::Stats;
@@ -30,9 +37,13 @@ const PAST_MAX: usize = 4;
 /// The jars of a crawl.
 pub(crate) struct Jars {
     jars: Cache<IdentityKey, Arc<Mutex<Held>>>,
-    /// Hashes of cookie values mean nothing outside this process.
-    keys: RandomState,
+    keys: PrintKey,
+    /// Rises whenever a jar may have changed.
+    changes: AtomicU64,
 }
+
+/// The job's key of cookie hashes: those of two jobs say nothing about each other.
+struct PrintKey([u8; 16]);
 
 /// What is held for one identity: the site's cookies, and which words of the control plane they go before.
 #[derive(Default)]
@@ -80,14 +91,18 @@ impl Jars {
                 }
             })
             .build();
-        Self { jars, keys: RandomState::new() }
+        Self { jars, keys: PrintKey::draw(), changes: AtomicU64::new(0) }
     }
 
     /// The `Cookie` value that the jar of the lease's identity has for a URL.
     pub(crate) fn header(&self, grant: &Grant, url: &Url) -> Option<HeaderValue> {
         let held = self.jars.get(&grant.identity)?;
         let mut held = lock(&held);
+        let known = held.newest.as_ref().map(|newest| newest.print);
         held.learn(grant, &self.keys);
+        if held.newest.as_ref().map(|newest| newest.print) != known {
+            self.changed();
+        }
         held.jar.header(url)
     }
 
@@ -102,6 +117,7 @@ impl Jars {
         };
         let mut held = lock(&held);
         let values = headers.get_all(SET_COOKIE).iter();
+        self.changed();
         if held.learn(grant, &self.keys) == Age::Newest {
             held.jar.set(url, values);
             return;
@@ -112,6 +128,10 @@ impl Jars {
         jar.set(url, values.filter(|value| old.get(name_of(value)) == prints.get(name_of(value))));
     }
 
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Does the eviction that is due.
     pub(crate) fn tidy(&self) {
         self.jars.run_pending_tasks();
@@ -120,7 +140,7 @@ impl Jars {
 
 impl Held {
     /// Compares the credential of a lease with what is known, and drops the site's cookies that it replaces.
-    fn learn(&mut self, grant: &Grant, keys: &RandomState) -> Age {
+    fn learn(&mut self, grant: &Grant, keys: &PrintKey) -> Age {
         if std::ptr::eq(self.last.as_ptr(), Arc::as_ptr(&grant.credential)) {
             if let Some(newest) = &mut self.newest {
                 newest.until = newest.until.max(grant.expires_at);
@@ -128,7 +148,7 @@ impl Held {
             return Age::Newest;
         }
         let prints = prints(&grant.credential, keys);
-        let print = whole(&prints, keys);
+        let print = whole(&prints);
         if let Some(newest) = &mut self.newest
             && newest.print == print
         {
@@ -156,19 +176,37 @@ impl Held {
     }
 }
 
-fn prints(credential: &Credential, keys: &RandomState) -> Prints {
-    let mut hashers: HashMap<&[u8], _> = HashMap::new();
-    for (name, value) in granted(credential) {
-        let hasher = hashers.entry(name).or_insert_with(|| keys.build_hasher());
-        hasher.write_usize(value.len());
-        hasher.write(value);
+impl PrintKey {
+    /// A key of its own for each job.
+    fn draw() -> Self {
+        let random = RandomState::new();
+        Self((u128::from(random.hash_one(0)) << 64 | u128::from(random.hash_one(1))).to_le_bytes())
     }
-    hashers.into_iter().map(|(name, hasher)| (name.to_vec(), hasher.finish())).collect()
+}
+
+fn prints(credential: &Credential, keys: &PrintKey) -> Prints {
+    let mut hashers: HashMap<&[u8], Hmac<Sha256>> = HashMap::new();
+    for (name, value) in granted(credential) {
+        let hasher = hashers.entry(name).or_insert_with(|| keyed(keys));
+        hasher.update(&value.len().to_le_bytes());
+        hasher.update(value);
+    }
+    hashers.into_iter().map(|(name, hasher)| (name.to_vec(), first_eight(&hasher.finalize().into_bytes()))).collect()
+}
+
+fn keyed(keys: &PrintKey) -> Hmac<Sha256> {
+    // HMAC takes a key of any length.
+    #[allow(clippy::expect_used, reason = "only a cipher's key has a length of its own")]
+    Hmac::new_from_slice(&keys.0).expect("HMAC takes a key of any length")
+}
+
+fn first_eight(sum: &[u8]) -> u64 {
+    sum.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 /// One hash of all, whatever their order.
-fn whole(prints: &Prints, keys: &RandomState) -> u64 {
-    prints.iter().fold(0, |sum, pair| sum.wrapping_add(keys.hash_one(pair)))
+fn whole(prints: &Prints) -> u64 {
+    prints.iter().fold(0, |sum, (name, print)| sum.wrapping_add(xxh3_64_with_seed(name, *print)))
 }
 
 /// The name of a `Set-Cookie` value.
@@ -179,6 +217,3 @@ fn name_of(value: &HeaderValue) -> &[u8] {
 fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-#[cfg(test)]
-mod tests;

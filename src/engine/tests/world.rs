@@ -32,6 +32,7 @@ use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal,
 use crate::reporter::message::{Fact as ReporterFact, Order as ReporterOrder};
 use crate::scheduler::job::{Books, Job, JobKind, RequestId};
 use crate::scheduler::message::Pacing;
+use crate::scheduler::store::Cursors;
 use crate::scheduler::{Clock, Frontier, MemoryStore, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
@@ -190,7 +191,9 @@ impl World {
             parse_stall: Duration::from_secs(30),
             callback_timeout: Duration::from_secs(60),
             close_after: CloseAfter::default(),
-            start_cursor: 0,
+            cursors: Cursors::default(),
+            is_finished: false,
+            is_shared: false,
             may_differ: Box::new(|_| false),
             stays: Box::new(move |job, to| mood.wide || job.url().origin() == to.origin()),
             ask: Box::new(|job| {
@@ -227,7 +230,9 @@ impl World {
                 pacing: Pacing { per_slot: mood.per_slot, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
+                max_bytes: usize::MAX,
                 returns_offsite: false,
+                disk_wait: Duration::from_secs(60),
                 seed: 1,
             },
             Box::new(MemoryStore::new(usize::MAX)),

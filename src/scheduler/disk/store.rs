@@ -14,7 +14,7 @@ use super::place::Place;
 use super::rows::{self, Head, Kept, Space};
 use super::sync::Syncer;
 use crate::scheduler::index::heap::KeyMap;
-use crate::scheduler::index::{Index, Next};
+use crate::scheduler::index::{Index, Next, Queued};
 use crate::scheduler::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::record;
 use crate::scheduler::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
@@ -52,11 +52,15 @@ impl DiskStore {
     /// # Errors
     /// When something could not be written. What was committed before is safe all the same.
     pub fn close(mut self) -> Result<(), DiskError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), DiskError> {
+        // Nobody waits for anything else now.
+        self.options.patience = PATIENCE;
         self.base()?.set_patience(PATIENCE);
         self.write()?;
-        let base = self.base()?;
-        base.set_patience(PATIENCE);
-        base.settle_down()
+        self.base()?.settle_down()
     }
 
     /// Where it lies.
@@ -279,6 +283,18 @@ impl Store for DiskStore {
         Ok(())
     }
 
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        if let Some(Queued { age, .. }) = self.index.out.remove(job.id) {
+            // Its place is that of its new URL, also when it fails, or is recovered without another opening.
+            let slot = SlotKey::of(job.url());
+            self.index.out.insert(job.id, Queued { host: slot.0, age, priority: job.request.priority_value() });
+            self.changes.replace_job(age, |into| record::encode(job, Duration::ZERO, into));
+            let record = self.changes.job(age).map(<[u8]>::to_vec);
+            self.out.insert(age, record.unwrap_or_default());
+        }
+        Ok(())
+    }
+
     fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
         let is_new = self.index.seen.insert(key);
         if is_new {
@@ -369,6 +385,10 @@ impl Store for DiskStore {
             tracing::error!(name, dir = %self.dir().display(), "a saved state fails its checksum; it is begun anew");
         }
         Ok(state.map(<[u8]>::to_vec))
+    }
+
+    fn close(&mut self) -> Result<(), StoreError> {
+        Ok(self.end()?)
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {

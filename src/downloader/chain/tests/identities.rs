@@ -61,6 +61,7 @@ async fn every_request_has_one_leases_credential_and_went_through_its_proxy() {
         config: DownloaderConfig::from_settings(&Settings::default()),
         transport: Arc::new(transport()),
         stats: stats.clone(),
+        jars: Arc::new(Jars::new(&stats)),
         middlewares: vec![],
         authorizer: None,
         seed: 1,

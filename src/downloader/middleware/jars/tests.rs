@@ -9,7 +9,7 @@ use crate::api::request::Request;
 use crate::downloader::middleware::cookies::{Leg, merge};
 use crate::plane::{About, LeaseId};
 
-fn lease(identity: &str, cookies: &[(&str, &str)], expires_in: u64) -> Grant {
+pub(super) fn lease(identity: &str, cookies: &[(&str, &str)], expires_in: u64) -> Grant {
     let cookies = cookies.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     Grant {
         lease: LeaseId("lease".into()),
@@ -30,12 +30,12 @@ fn answer(cookie: &str) -> HeaderMap {
     HeaderMap::from_iter([(SET_COOKIE, HeaderValue::from_str(cookie).unwrap())])
 }
 
-fn says(jars: &Jars, grant: &Grant, cookie: &str) {
+pub(super) fn says(jars: &Jars, grant: &Grant, cookie: &str) {
     jars.store(grant, &url(), &answer(cookie));
 }
 
 /// The `Cookie` header of a request under this lease.
-fn sent(jars: &Jars, grant: &Grant) -> String {
+pub(super) fn sent(jars: &Jars, grant: &Grant) -> String {
     sent_on(jars, grant, &[], Leg::First)
 }
 

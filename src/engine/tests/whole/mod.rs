@@ -5,7 +5,10 @@ mod ahead;
 mod books;
 mod callbacks;
 mod crash;
+mod durable;
 mod fakes;
+#[cfg(feature = "redis")]
+mod fleet;
 mod keeping;
 mod limits;
 mod live;

@@ -25,6 +25,7 @@ use crate::api::spider::DynSpider;
 use crate::api::stats::Stats;
 use crate::broker::Net;
 use crate::broker::rules::Rules;
+use crate::collector::leftovers::Holds;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
 use crate::courier::MemorySink;
@@ -34,14 +35,24 @@ use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
 use crate::plane::{Ask, ControlPlane, LeaseId, PlaneError, PlaneLedger, Report};
-use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble};
+use crate::run::{Backends, Entry, Job, Keeping, Progress, Running, Threads, assemble, close};
 use crate::scheduler::MemoryStore;
+#[cfg(feature = "redis")]
+use crate::scheduler::fleet::fake::{Fake, World};
+#[cfg(feature = "redis")]
+use crate::scheduler::fleet::{FleetConfig, SharedFrontier};
 use crate::scheduler::store::Store;
 use crate::settings::{LeaseRule, OnFatal, Settings, UnmatchedLease};
 use crate::testkit::transport::{Answer, ScriptedTransport};
 
 /// A job that is not over by then never ends.
 const FOREVER: Duration = Duration::from_secs(3 * 3600);
+
+/// How long a worker of a fleet may give no sign of life, and how long its server may be out of reach.
+#[cfg(feature = "redis")]
+pub(super) const VISIBILITY: Duration = Duration::from_secs(30);
+#[cfg(feature = "redis")]
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job before it is run.
 pub(super) struct Stand {
@@ -52,6 +63,9 @@ pub(super) struct Stand {
     /// The text of an identities file; without one everybody is anonymous.
     pub(super) identities: Option<String>,
     pub(super) store: Option<Box<dyn Store>>,
+    /// The frontier that it shares as a worker of this name, instead of a store.
+    #[cfg(feature = "redis")]
+    pub(super) fleet: Option<(Arc<Mutex<World>>, &'static str)>,
     pub(super) pipelines: Vec<(String, Box<dyn DynPipeline>)>,
     pub(super) extensions: Vec<Box<dyn Extension>>,
     pub(super) middlewares: Vec<Installed>,
@@ -61,6 +75,8 @@ pub(super) struct Stand {
     pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
     pub(super) on_fatal: OnFatal,
     pub(super) spool: Option<PathBuf>,
+    /// The number of a new record log: each run has its own.
+    pub(super) log_id: u64,
     pub(super) ends: Ends,
     pub(super) leases: Vec<LeaseRule>,
     pub(super) feeds: Vec<(String, Box<dyn Feed>)>,
@@ -111,6 +127,8 @@ pub(super) struct Outcome {
     pub(super) took: Duration,
     pub(super) most_at_once: usize,
     pub(super) spool_left: bool,
+    /// Segments of the record log are left.
+    pub(super) segments_left: bool,
 }
 
 impl Desk {
@@ -138,6 +156,8 @@ impl Stand {
             judge: Box::new(|_, _| Judged::Grant),
             identities: None,
             store: None,
+            #[cfg(feature = "redis")]
+            fleet: None,
             pipelines: Vec::new(),
             extensions: Vec::new(),
             middlewares: Vec::new(),
@@ -146,6 +166,7 @@ impl Stand {
             sink_fault: Box::new(|_| None),
             on_fatal: OnFatal::Spool,
             spool: None,
+            log_id: 7,
             ends: Ends::Skipped,
             leases: Vec::new(),
             feeds: Vec::new(),
@@ -202,10 +223,10 @@ impl Stand {
         if self.threads { run_system(self.play(act)) } else { run_local(self.play(act)) }
     }
 
-    async fn play<F: Future<Output = ()> + 'static>(self, act: impl FnOnce(Desk) -> F) -> Outcome {
+    pub(super) async fn play<F: Future<Output = ()> + 'static>(self, act: impl FnOnce(Desk) -> F) -> Outcome {
         let (desk, began, running, rest) = self.put_together();
         tokio::task::spawn_local(act(desk.clone()));
-        let Running { ended, releasing, stop_actors, .. } = running;
+        let Running { ended, releasing, stop_actors, frontier, .. } = running;
         let ended = match tokio::time::timeout(FOREVER, ended).await {
             Ok(ended) => *ended.expect("the engine says how it ended"),
             Err(_) => panic!("the job never ends; the last of what happened: {:#?}", rest.tail()),
@@ -218,6 +239,10 @@ impl Stand {
         // What is left to the plane and to dropped callbacks.
         tokio::time::sleep(Duration::from_millis(10)).await;
         stop_actors();
+        // A disk that refuses to the last is what some tests are about.
+        if let Some(frontier) = frontier {
+            let _ = close(&frontier, &ended);
+        }
         rest.outcome(ended, took, &desk)
     }
 
@@ -262,7 +287,7 @@ impl Stand {
         config.ends = self.ends;
         config.on_fatal = self.on_fatal;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
-        let seeds = Seeds { instance: 1, log_id: 7, jitter: 3 };
+        let seeds = Seeds { instance: 1, log_id: self.log_id, jitter: 3 };
         let delivery: Delivery = open_at(config, &spool, tidy, &JobId::from(7), outlets, Box::new(gate), seeds).unwrap();
         let mut store =
             self.store.unwrap_or_else(|| Box::new(MemoryStore::new(usize::try_from(settings.frontier_max_bytes).unwrap())));
@@ -271,6 +296,9 @@ impl Stand {
             store.settle(end.request, end.outcome).unwrap();
         }
         store.recover().unwrap();
+        store.commit().unwrap();
+        let ends: Vec<_> = delivery.ends.iter().map(|end| end.request).collect();
+        delivery.collector.lock().unwrap().settle(&ends);
         let entry = Entry::new();
         let stopper = entry.controls();
         let context = Context::new("robot", "7", Arguments::new(), settings.clone(), stats.clone(), move |reason| {
@@ -291,7 +319,16 @@ impl Stand {
             progress: Arc::new(Progress::default()),
             seed: 5,
         };
-        let backends = Backends { plane: plane.clone(), transport: wire.clone(), store, delivery };
+        let frontier = Keeping::Alone(store);
+        #[cfg(feature = "redis")]
+        let frontier = self.fleet.map_or(frontier, |(world, name)| {
+            Keeping::Shared(Box::new(move |config, stats, now| {
+                let server = Box::new(Fake::new(&world, name, VISIBILITY));
+                let fleet = FleetConfig { wait: Some(PATIENCE), instance: u64::from(name.as_bytes()[0]) };
+                Arc::new(Mutex::new(SharedFrontier::new(config, fleet, server, stats, now)))
+            }))
+        });
+        let backends = Backends { plane: plane.clone(), transport: wire.clone(), frontier, delivery };
         let arbiters: Arc<Mutex<Vec<Arbiter>>> = Arc::default();
         let place = {
             let (arbiters, threads) = (arbiters.clone(), self.threads);
@@ -307,6 +344,7 @@ impl Stand {
         };
         let here = tokio::runtime::Handle::current();
         let threads = Threads {
+            scheduler: Place::Here,
             collector: Place::Here,
             courier: Place::Here,
             parsers: (0..self.parsers).map(|_| place()).collect(),
@@ -360,6 +398,7 @@ impl Rest {
             took,
             most_at_once: self.wire.most.load(Ordering::SeqCst),
             spool_left: std::fs::read_dir(&self.spool).is_ok_and(|mut dir| dir.next().is_some()),
+            segments_left: Holds::of(&self.spool).unwrap().segments > 0,
         }
     }
 }
