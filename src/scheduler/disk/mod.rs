@@ -45,6 +45,6 @@ pub struct DiskOptions {
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { sync: Duration::from_millis(100), retry: Duration::from_millis(250), patience: Duration::from_secs(1) }
+        Self { sync: Duration::from_millis(100), retry: Duration::from_millis(250), patience: Duration::from_secs(2) }
     }
 }

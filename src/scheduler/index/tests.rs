@@ -31,7 +31,9 @@ fn a_job_is_taken_in_as_it_was_found() {
     assert_eq!((index.look(&made), index.take(&made)), (Found::Repeated, Err(Found::Repeated)));
     assert_eq!(index.settle(first.id, Outcome::Handled), Some(Settled { age: 1, had_children: true }));
     assert_eq!(index.settle(first.id, Outcome::Handled), None);
-    assert!(index.take(&made).is_ok(), "a settled parent is forgotten");
+    let taken = index.take(&made).unwrap();
+    assert!(!taken.is_child, "a settled parent is forgotten, and never remembered again");
+    assert_eq!(index.children.parents().count(), 0);
     assert!(index.books.balances());
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It keeps each job as a record of a hundred bytes or two, beside the index. Bounded by bytes: at the bound the youngest
 //! records go to a temporary file, where there is one, so that only the index grows; when that is at the bound, offers
-//! are refused. It ends with its process, but outlives the scheduler that uses it: the records of jobs that are out stay,
+//! are refused. What the file does not give back is set aside by itself. It ends with its process, but outlives the scheduler that uses it: the records of jobs that are out stay,
 //! so that [`Store::recover`] can give them back.
 
 mod bodies;

@@ -235,6 +235,8 @@ mod tests {
         assert_eq!(spill.bytes(), 11);
         places.into_iter().for_each(|place| spill.release(place));
         assert_eq!(spill.bytes(), 0);
+        let files: Vec<_> = fs::read_dir(&spill.home.as_ref().unwrap().dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(files, [LOCK], "its room on the disk is free again");
         assert!(spill.read(places[0], 0, 1, &mut read).is_err());
         assert_eq!(folders(&dir), 1);
         spill.write(b"third").unwrap();

@@ -109,6 +109,15 @@ fn a_spilling_store_holds_its_bound_and_gives_everything_in_order() {
 }
 
 #[test]
+fn what_is_known_needs_no_room() {
+    let mut store = MemoryStore::new(MIB);
+    suite::offer(&mut store, [job(0, "http://a/1")]);
+    store.bound = 0;
+    assert_eq!(suite::offer(&mut store, [job(1, "http://a/1")]).duplicates, 1);
+    assert!(store.offer(&mut vec![job(2, "http://a/2")]).is_err());
+}
+
+#[test]
 fn where_nothing_can_be_spilled_the_store_is_full_until_it_can() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");

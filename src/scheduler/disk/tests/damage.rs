@@ -153,12 +153,16 @@ fn a_database_that_went_away_is_not_begun_anew() {
     let text = store.commit().unwrap_err().to_string();
     assert!(text.contains("its database is gone"), "{text}");
     assert!(!db.exists());
+    let slot = SlotKey("a".into());
+    assert!(store.pull(&slot, NOW).is_err(), "out of reach is not unreadable");
+    assert_eq!((store.books().pending, store.slots().len()), (6, 2));
     copy(&earlier.path().join("db"), &db);
     let text = store.commit().unwrap_err().to_string();
     assert!(text.contains("commits of this run are gone from its database"), "{text}");
     fs::remove_dir_all(&db).unwrap();
     fs::rename(&away, &db).unwrap();
     store.commit().unwrap();
+    assert_eq!(suite::pull(&mut store, "a", NOW).unwrap().url().path(), "/1", "it is at its place again");
     drop(store);
     let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
     assert_eq!((opened.repaired, store.books().pending), (None, 6));
