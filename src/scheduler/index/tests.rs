@@ -82,6 +82,17 @@ fn the_growth_told_covers_what_a_batch_adds() {
 }
 
 #[test]
+fn the_growth_told_covers_new_hosts() {
+    let mut index = Index::new();
+    for batch in 0..400 {
+        let jobs: Vec<Job> = (batch * 10..batch * 10 + 10).map(|n| job(n, &format!("http://shop-{n}.example/"))).collect();
+        let (before, told) = (index.bytes(), index.growth(jobs.iter()));
+        jobs.iter().for_each(|job| assert!(index.take(job).is_ok()));
+        assert!(index.bytes() - before <= told, "batch {batch}: {} of {told}", index.bytes() - before);
+    }
+}
+
+#[test]
 fn a_drained_index_holds_little_but_what_it_has_seen() {
     let mut index = Index::new();
     for n in 0..20_000 {

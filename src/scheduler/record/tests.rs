@@ -115,7 +115,8 @@ fn what_is_not_known_is_not_passed_over() {
         bytes.extend([tag, 1, 0]);
         assert_eq!(decode(&bytes).unwrap_err(), RecordError::UnknownField { tag });
     }
-    let damaged: [(&[u8], &str); 5] = [
+    let damaged: [(&[u8], &str); 6] = [
+        (&[wire::HOPS, 1, 1, wire::HOPS, 1, 1], "order of fields"),
         (&[wire::HOPS, 1, 1, wire::ATTEMPTS, 1, 1], "order of fields"),
         (&[wire::HOPS, 2, 1, 0], "hops"),
         (&[wire::HOPS, 5, 0xff, 0xff, 0xff, 0xff, 0x7f], "hops"),

@@ -82,6 +82,47 @@ fn a_request_that_followed_a_redirect_comes_back_at_its_target_and_ends_there() 
 }
 
 #[test]
+fn what_could_not_be_synced_is_written_anew() {
+    let dir = quick_dir();
+    let options = DiskOptions { sync: Duration::from_millis(5), ..options() };
+    let (mut store, _) = DiskStore::open(dir.path(), options, &HashMap::new()).unwrap();
+    let [db, away] = ["db", "away"].map(|name| dir.path().join(name));
+    std::fs::rename(&db, &away).unwrap();
+    suite::offer(&mut store, [job(0, "http://a/0")]);
+    store.commit().unwrap();
+    let since = std::time::Instant::now();
+    while !store.syncer.has_failed() {
+        assert!(since.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::rename(&away, &db).unwrap();
+    assert_eq!(store.disk_bytes(), 0, "only a journal holds it");
+    store.commit().unwrap();
+    assert!(store.disk_bytes() > 0, "it is in a table, which is synced");
+    suite::offer(&mut store, [job(1, "http://a/1")]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(dir.path()).books().pending, 2);
+}
+
+#[test]
+fn children_leave_the_disk_with_their_parent() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    suite::offer(&mut store, [job(0, "http://a/p")]);
+    let parent = pull(&mut store, "a");
+    for index in 0..2 {
+        suite::offer(&mut store, [child(parent.id, index, &format!("http://b/{index}"))]);
+        store.commit().unwrap();
+    }
+    let rows = |store: &DiskStore| store.base.as_ref().unwrap().scan(super::super::rows::Space::Children, &[]).count();
+    assert_eq!(rows(&store), 2);
+    store.settle(parent.id, Outcome::Handled).unwrap();
+    store.commit().unwrap();
+    assert_eq!((rows(&store), store.broods.len()), (0, 0));
+}
+
+#[test]
 fn a_gate_that_is_over_leaves_the_disk() {
     let dir = quick_dir();
     let mut store = open(dir.path());
