@@ -109,6 +109,20 @@ fn a_spilling_store_holds_its_bound_and_gives_everything_in_order() {
 }
 
 #[test]
+fn whatever_comes_in_is_spilled_over_the_bound() {
+    let (mut store, _dir) = all_spilled(usize::MAX);
+    store.admit(&job(0, "http://a/1")).unwrap();
+    let admitted = store.spilled();
+    assert!(admitted > 0);
+    suite::offer(&mut store, [job(1, "http://a/2")]);
+    let offered = store.spilled();
+    assert!(offered > admitted);
+    let back = suite::pull(&mut store, "a", Duration::ZERO).unwrap();
+    store.put_back(*back, Duration::from_secs(1)).unwrap();
+    assert!(store.spilled() > offered, "it is written anew, and the segment still holds the old record");
+}
+
+#[test]
 fn what_is_known_needs_no_room() {
     let mut store = MemoryStore::new(MIB);
     suite::offer(&mut store, [job(0, "http://a/1")]);

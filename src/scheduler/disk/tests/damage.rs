@@ -190,6 +190,22 @@ fn a_hole_in_the_seen_keys_is_told_once() {
 }
 
 #[test]
+fn a_row_of_seen_keys_that_the_head_does_not_tell_of_is_never_overwritten() {
+    let dir = quick_dir();
+    let mut store = frontier(dir.path());
+    let key = rows::numbered(3);
+    write(&mut store, Space::Seen, &key, Some(&rows::seal_ids(Space::Seen, &key, &[99])));
+    drop(store);
+    let mut store = open(dir.path());
+    suite::offer(&mut store, [job(8, "http://c/1")]);
+    store.commit().unwrap();
+    drop(store);
+    let mut store = open(dir.path());
+    assert!(!store.mark_seen(99).unwrap());
+    assert_eq!(suite::offer(&mut store, [job(9, "http://c/1")]).duplicates, 1);
+}
+
+#[test]
 fn other_rows_that_cannot_be_read_are_dropped_and_told() {
     for (space, key) in [(Space::Meta, rows::gate_key("a")), (Space::Jobs, b"odd".to_vec()), (Space::Seen, b"odd".to_vec())] {
         let dir = quick_dir();
