@@ -66,7 +66,10 @@ pub(super) enum Kind {
     Place,
     Renew,
     Lease,
-    Claim,
+    ClaimStart,
+    ClaimIdle,
+    FinishStart,
+    FinishIdle,
     Count,
     Other,
 }
@@ -241,25 +244,25 @@ impl Batch {
 
     /// Asks for running `start()`: [`super::Answer::Claim`].
     pub fn claim_start(&mut self) {
-        self.begin(b'Z', Kind::Claim);
+        self.begin(b'Z', Kind::ClaimStart);
         self.text("start");
     }
 
     /// `start()`, which this worker runs, has no more requests.
     pub fn finish_start(&mut self) {
-        self.begin(b'z', Kind::Other);
+        self.begin(b'z', Kind::FinishStart);
         self.text("start");
     }
 
     /// Asks for running `idle`, if it is the time for it: [`super::Answer::Claim`].
     pub fn claim_idle(&mut self) {
-        self.begin(b'Z', Kind::Claim);
+        self.begin(b'Z', Kind::ClaimIdle);
         self.text("idle");
     }
 
     /// `idle`, which this worker runs, has returned and its requests are offered.
     pub fn finish_idle(&mut self) {
-        self.begin(b'z', Kind::Other);
+        self.begin(b'z', Kind::FinishIdle);
         self.text("idle");
     }
 

@@ -133,6 +133,10 @@ impl World<'_> {
                     if worker.unsent.is_empty() && worker.sent.is_empty() {
                         worker.deadline = before + VISIBILITY;
                     }
+                    // What it is given again it had lost in the meantime.
+                    let again: HashSet<RequestId> = leased.iter().map(|leased| leased.id).collect();
+                    worker.unsent.retain(|old| !again.contains(&old.id));
+                    worker.sent.retain(|old| !again.contains(&old.id));
                     worker.unsent.extend(leased);
                 }
                 Answer::Lost(lost) => {
