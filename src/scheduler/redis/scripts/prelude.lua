@@ -1,7 +1,8 @@
 -- Does the operations of one batch of one worker, all of them in one step.
 -- KEYS[1] the job's meta hash. ARGV: worker, its token, the batch's number, visibility, places and delay of a host,
--- whether it may go on after some that the server lost, the number of requests it is about and their ids, then the operations: a letter and its arguments each. Times are microseconds: a Lua number keeps them exactly. No
--- number is ever joined to a text, which would shorten it.
+-- whether it may go on after some that the server lost, the number of requests it is about and their ids, then the
+-- operations: a letter and its arguments each. Times are microseconds: a Lua number keeps them exactly. No number is ever
+-- joined to a text, which would shorten it.
 
 local call = redis.call
 local META = KEYS[1]
