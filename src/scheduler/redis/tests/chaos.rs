@@ -212,7 +212,7 @@ proptest! {
             let worker = world.join();
             world.workers.push(worker);
         }
-        let url = |n: u64| format!("http://{}/{n}", if n % 2 == 0 { "b" } else { "a" });
+        let url = |n: u64| format!("http://{}/{n}", if n.is_multiple_of(2) { "b" } else { "a" });
         let seeds: Vec<Job> = (0..SEEDS).map(|n| job(n, &url(n))).collect();
         world.accepted = offer(&mut world.workers[0].store, &seeds).stored;
         for (at, deed) in deeds {
