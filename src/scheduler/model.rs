@@ -361,7 +361,9 @@ impl<S: Store> Run<'_, S> {
             let siblings = job.parent.and_then(|parent| self.model.children.get(&parent));
             siblings.is_some_and(|siblings| siblings.contains(&job.id))
         };
-        let is_new = |job: &Job| !known.contains(&job.id) || is_sibling(job);
+        let is_out = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent));
+        let mut new = BTreeSet::new();
+        let is_new = |job: &Job| is_sibling(job) || !known.contains(&job.id) && (new.insert(job.id) || is_out(job));
         let jobs: Vec<Job> = jobs.into_iter().filter(is_new).collect();
         self.last_offer.clone_from(&jobs);
         let expected = self.model.offer(&jobs);
