@@ -10,6 +10,7 @@ mod deliver;
 mod demo;
 mod exit;
 mod feeds;
+mod frontier;
 mod genspider;
 mod jobs;
 mod lease;
@@ -96,6 +97,7 @@ pub(crate) enum Verb {
     /// Writes the stats of a job as one JSON object.
     #[command(after_help = "Examples:\n  dragline stats                the last job's\n  dragline stats 7")]
     Stats(records::RecordsArgs),
+    Frontier(frontier::FrontierArgs),
     Serve(serve::ServeArgs),
     Settings(settings::SettingsArgs),
     Deliver(deliver::DeliverArgs),
@@ -148,6 +150,7 @@ impl App {
             Verb::Requests(args) => records::records(&args, RecordKind::Request, to)?,
             Verb::Logs(args) => records::records(&args, RecordKind::Log, to)?,
             Verb::Stats(args) => records::stats(&args, to)?,
+            Verb::Frontier(args) => frontier::frontier(&args, frontier::Reader::of_stdout(), to)?,
             Verb::Serve(args) => serve::serve(&args)?,
             Verb::Settings(args) => settings::settings(&self, &args, to)?,
             Verb::Deliver(args) => return deliver::deliver(&args, to),

@@ -133,6 +133,10 @@ fn job_id(argument: Option<String>, settings: &Settings) -> Result<JobId, CliErr
             "JOB_ID is not set, and with APCLOUDY_URL there must be one: the backend takes records only for a job it \
              knows; give that job's id with -a JOB_ID=ID, -s JOB_ID=ID, or in a settings file or the environment",
         )),
+        None if settings.frontier.is_shared() => Err(CliError::usage(
+            "JOB_ID is not set, and with a shared FRONTIER there must be one: it says which job of the server the worker is at; \
+             give all workers of the job the same id with -a JOB_ID=ID, -s JOB_ID=ID, or in a settings file or the environment",
+        )),
         None => Ok(JobId::Text(uuid::Uuid::now_v7().to_string())),
     }
 }

@@ -210,9 +210,13 @@ fn next(report: &Report) -> Option<String> {
             _ => format!("dragline deliver --spool {dir} sends the rest"),
         });
     }
+    if let (2, Some(same)) = (report.ended.code, report.resumes)
+        && report.ended.books.pending > 0
+    {
+        return Some(format!("start it again with the same {same}: it goes on from here"));
+    }
     let advice = match report.ended.code {
         exit::FINISHED => return None,
-        2 if report.ended.books.pending > 0 && report.resumes => "start it again with the same JOBDIR: it goes on from here",
         2 if report.ended.books.pending > 0 => "without a JOBDIR it begins anew; with one it would go on from here",
         3 if report.ended.failures.is_empty() => "see `why` and the log, mend it and start again",
         3 => "see `failed` and the log for what refused, mend it and start again",
@@ -286,7 +290,7 @@ mod tests {
             spider: "bookshop".to_owned(),
             took: Duration::from_millis(12_340),
             was_finished: false,
-            resumes: false,
+            resumes: None,
         }
     }
 

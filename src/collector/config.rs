@@ -20,7 +20,7 @@ const REMEMBERED_LEAST: usize = 4096;
 /// Whether the ends of requests are written to the record log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// A frontier on disk settles them after a crash.
+    /// A frontier on disk or at a server settles them after a crash.
     Journaled,
     /// The frontier is lost with the process: nobody would read them.
     Skipped,
@@ -78,7 +78,7 @@ impl CollectorConfig {
             disk_wait: settings.disk_wait,
             close_within: settings.close_timeout / 2,
             on_fatal: settings.apcloudy_on_fatal,
-            ends: if settings.jobdir.is_some() { Ends::Journaled } else { Ends::Skipped },
+            ends: if settings.jobdir.is_some() || settings.frontier.is_shared() { Ends::Journaled } else { Ends::Skipped },
             remembered: settings.window_limit().saturating_mul(4).max(REMEMBERED_LEAST),
             clock: unix_seconds,
         }

@@ -94,6 +94,10 @@ impl CollectorState {
         if entries.is_empty() {
             return Ok(());
         }
+        if log.writes_before(entries) {
+            // An end that survives a kill is not fetched again: the feeds must have its items by then.
+            self.feeds.write();
+        }
         let range = match log.append_group(entries) {
             Ok(range) => range,
             Err(LogError::TooLarge { limit, .. }) => {

@@ -206,8 +206,10 @@ impl Hub {
             }
             Then::Close => {
                 self.close(tag.ticket, now);
-                if kind == Kind::Idle {
-                    self.idle_answered = self.idle_stored == 0;
+                match kind {
+                    Kind::Idle => self.idle_is_over(),
+                    Kind::Start => self.start_is_over(),
+                    Kind::Request => {}
                 }
             }
         }
@@ -248,6 +250,7 @@ impl Hub {
                 self.stats.inc("spider_exceptions/count");
                 self.stats.inc(format!("spider_exceptions/{}", fault.class()));
                 self.start_failed = Some(text);
+                self.start_is_over();
             }
             return;
         }
@@ -264,7 +267,7 @@ impl Hub {
         }
         if effects.jobs.is_empty() && effects.items.is_empty() {
             self.close(id, now);
-            self.idle_answered = self.idle_stored == 0;
+            self.idle_is_over();
             return;
         }
         self.commit(id, effects, Then::Close, now);

@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::act::Act;
+use super::fleet::SHUTDOWN;
 use super::hub::Hub;
 use super::message::{Ended, StopReason};
 use super::shutdown::Phase;
@@ -69,6 +70,7 @@ impl Hub {
                 | StopReason::DiskFull(m)
                 | StopReason::DeliveryRefused(m)
                 | StopReason::FrontierFull(m)
+                | StopReason::FrontierLost(m)
                 | StopReason::Internal(m) => Some(m.clone()),
                 _ if unanswered && self.tally.failed == self.tally.unreachable => Some("no target could be reached".to_owned()),
                 _ if unanswered => Some("no page could be fetched".to_owned()),
@@ -128,15 +130,16 @@ impl Hub {
 fn reason_text(reason: &StopReason) -> String {
     match reason {
         StopReason::Finished => "finished".to_owned(),
-        StopReason::Signal => "shutdown".to_owned(),
+        StopReason::Signal => SHUTDOWN.to_owned(),
         StopReason::Limit(name) => (*name).to_owned(),
-        StopReason::Spider(text) => text.clone(),
+        StopReason::Spider(text) | StopReason::Fleet(text) => text.clone(),
         StopReason::Unauthorized(_) => "control_plane_unauthorized".to_owned(),
         StopReason::PlaneLost(_) => "control_plane_unavailable".to_owned(),
         StopReason::Misconfigured(_) => "control_plane_misconfigured".to_owned(),
         StopReason::DiskFull(_) => "disk_full".to_owned(),
         StopReason::DeliveryRefused(_) => "delivery_refused".to_owned(),
         StopReason::FrontierFull(_) => "frontier_full".to_owned(),
+        StopReason::FrontierLost(_) => "frontier_unavailable".to_owned(),
         StopReason::Internal(_) => "internal_error".to_owned(),
     }
 }
@@ -146,12 +149,15 @@ pub(super) fn exit_code(reason: &StopReason) -> u8 {
     match reason {
         StopReason::Finished | StopReason::Limit(_) | StopReason::Spider(_) => 0,
         StopReason::Signal => 2,
+        StopReason::Fleet(text) if text == SHUTDOWN => 2,
+        StopReason::Fleet(_) => 0,
         StopReason::Unauthorized(_)
         | StopReason::PlaneLost(_)
         | StopReason::Misconfigured(_)
         | StopReason::DiskFull(_)
         | StopReason::DeliveryRefused(_)
-        | StopReason::FrontierFull(_) => 3,
+        | StopReason::FrontierFull(_)
+        | StopReason::FrontierLost(_) => 3,
         StopReason::Internal(_) => 70,
     }
 }

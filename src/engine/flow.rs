@@ -30,6 +30,7 @@ impl Hub {
         self.books = ready.books;
         self.next_due = ready.next_due;
         self.answered_seq = ready.seq;
+        self.rest = ready.rest;
         for due in ready.jobs {
             self.received += 1;
             self.begin_job(due, now);
@@ -40,7 +41,7 @@ impl Hub {
         let Due { mut job, slot, wants_sent, verdict } = due;
         if !self.phase.pulls() {
             if verdict == Verdict::Go {
-                self.acts.push(Act::Scheduler(Order::Freed { slot }));
+                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot }));
             }
             self.scheduler(Order::PutBack { job, delay: Duration::ZERO });
             return;
@@ -97,8 +98,8 @@ impl Hub {
     }
 
     pub(super) fn sent(&mut self, sent: &Sent) {
-        if let Some(slot) = self.current(sent.tag).and_then(|t| t.slot.clone()) {
-            self.acts.push(Act::Scheduler(Order::Sent { slot, at: sent.at }));
+        if let Some((slot, id)) = self.current(sent.tag).and_then(|t| Some((t.slot.clone()?, t.job.as_ref()?.id))) {
+            self.acts.push(Act::Scheduler(Order::Sent { id, slot, at: sent.at }));
         }
     }
 
@@ -349,7 +350,7 @@ impl Hub {
         let every_answer = self.records_every_answer();
         let Some(ticket) = self.current(tag) else {
             if verdict == Verdict::Go {
-                self.acts.push(Act::Scheduler(Order::Freed { slot }));
+                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot }));
             }
             return;
         };

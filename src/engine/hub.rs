@@ -35,6 +35,7 @@ use crate::api::stats::Stats;
 use crate::collector;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::scheduler::message::Rest;
 use crate::scheduler::store::Cursors;
 use crate::settings::RequestRecords;
 
@@ -81,6 +82,8 @@ pub(crate) struct HubConfig {
     pub cursors: Cursors,
     /// An earlier run came to the end of the job: what it left is delivered, and nothing begins.
     pub is_finished: bool,
+    /// Other workers of the job have the same frontier: one of them runs `start`, and none ends the job alone.
+    pub is_shared: bool,
     /// The lease rules.
     pub ask: AskFor,
     /// Which requests speak for themselves only.
@@ -187,6 +190,8 @@ pub(crate) struct Hub {
     /// Spider and extensions have heard that the job is over.
     pub(super) farewell: bool,
     pub(super) reporter_says: Option<String>,
+    /// Whose word it is that the job is over.
+    pub(super) rest: Rest,
     /// Offers without room to be tried again, since something has left the frontier.
     pub(super) offers_to_try: usize,
     /// The spider's last `idle` made nothing new.
@@ -204,7 +209,7 @@ impl Hub {
     pub(crate) fn new(config: HubConfig, bytes: Arc<Bytes>, now: Instant) -> Self {
         let stats = config.context.stats().clone();
         // Four fifths of the queue: in a crawl no report is ever dropped.
-        let Cursors { start: seeds_taken, idle: idle_made } = config.cursors;
+        let Cursors { start: _, idle: idle_made } = config.cursors;
         let report_limit = (config.report_queue as u64 * 4 / 5).max(1);
         let (received_before, leases_before) = (stats.count("response_received_count"), stats.count("engine/leases"));
         let account = Account::begin(&stats);
@@ -233,7 +238,7 @@ impl Hub {
             seeds_done: false,
             start_failed: None,
             seeds_waiting: Vec::new(),
-            seeds_taken,
+            seeds_taken: 0,
             start_gave_items: false,
             idle_made,
             idle_stored: 0,
@@ -269,6 +274,7 @@ impl Hub {
             closed: None,
             farewell: false,
             reporter_says: None,
+            rest: Rest::Ours,
             offers_to_try: 0,
             idle_answered: false,
             report_limit,
@@ -288,8 +294,7 @@ impl Hub {
             self.idle_answered = true;
             return;
         }
-        let tag = self.open(Kind::Start, State::Parsing, now);
-        self.acts.push(Act::Parser(Some(0), Order::Start { tag, cursor: self.config.cursors.start }));
+        self.begin_start(now);
     }
 
     /// Takes one fact.
@@ -298,6 +303,7 @@ impl Hub {
             Fact::Accepted(accepted) => self.accepted(accepted, now),
             Fact::Ready(ready) => self.ready(ready, now),
             Fact::Paced(paced) => self.paced(*paced, now),
+            Fact::Fleet(news) => self.fleet(news, now),
             Fact::Settled(ids) => self.settled.extend(ids),
             Fact::FrontierBlocked { why } => self.frontier_blocked = Some(why),
             Fact::FrontierUnblocked => {
@@ -431,8 +437,8 @@ impl Hub {
 
     /// Frees the ticket's place of its slot.
     pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some(slot) = self.tickets.get_mut(&ticket).and_then(|t| t.slot.take()) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { slot }));
+        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
         }
     }
 

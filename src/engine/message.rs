@@ -20,6 +20,8 @@ pub enum Fact {
     Ready(scheduler::message::Ready),
     /// The scheduler gave a hop its place.
     Paced(Box<scheduler::message::Paced>),
+    /// Something happened to the workers that share the frontier, or to its server.
+    Fleet(scheduler::message::Fleet),
     /// The frontier has kept the ends of these requests: the record log may forget them.
     Settled(Vec<scheduler::job::RequestId>),
     /// The frontier cannot write: it tells nothing and gives nothing out until it can.
@@ -116,6 +118,10 @@ pub enum StopReason {
     DeliveryRefused(String),
     /// The frontier is full and nothing can empty it.
     FrontierFull(String),
+    /// The shared frontier cannot be reached for too long.
+    FrontierLost(String),
+    /// The job was stopped for all its workers, with this finish reason.
+    Fleet(String),
     /// A part of the runtime cannot be kept alive.
     Internal(String),
 }

@@ -104,6 +104,9 @@ impl Hub {
         tracing::info!(target: "dragline::engine", "Closing spider ({})", self.reason_of(&reason));
         let deadline = now + self.config.grace + self.config.close_timeout;
         self.phase = Phase::Stopping(Stopping { reason, step: Step::Downloads, serial: 0, pressed: false, deadline });
+        if let Phase::Stopping(stopping) = &self.phase {
+            self.tell_fleet(&stopping.reason.clone());
+        }
         self.acts.push(Act::SchedulerControl(SchedulerControl::Stop));
         self.end_kept();
         self.end_ready(now);

@@ -10,7 +10,7 @@ use super::message::StopReason;
 use super::ticket::{Kind, State};
 use crate::api::signal::Lifecycle;
 use crate::parser::message::{Marks, Order as ParserOrder};
-use crate::scheduler::message::Order;
+use crate::scheduler::message::{Order, Rest};
 
 /// Most asks under way over all sites: those of many sites without an identity must not take the whole memory.
 const ASKS: usize = 1024;
@@ -83,10 +83,10 @@ impl Hub {
             && self.blocked.is_empty()
             && self.books_are_fresh()
             && self.books.pending == 0;
-        if !idle {
+        if !idle || self.rest == Rest::Elsewhere {
             return;
         }
-        if self.idle_answered || self.start_failed.is_some() {
+        if self.rest == Rest::Over || self.idle_answered || self.start_failed.is_some() {
             self.finish(now);
             return;
         }
@@ -179,8 +179,9 @@ impl Hub {
         if let Some(why) = &self.blocked_by {
             parts.push(format!("the sink: {why}"));
         }
-        if let Some(why) = &self.reporter_says {
-            parts.push(why.clone());
+        parts.extend(self.reporter_says.clone());
+        if self.tickets.is_empty() && self.rest == Rest::Elsewhere {
+            parts.push("other workers of the job".to_owned());
         }
         if !self.patience.is_empty() {
             parts.push(self.sites_without_lease(now));

@@ -36,7 +36,7 @@ use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::store::{Cursors, Store, StoreError};
-use crate::scheduler::{Clock, Frontier, Scheduler, SchedulerConfig};
+use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
 
 /// Orders the scheduler may have waiting: several for each ticket of any window, so that it is never the brake.
@@ -58,13 +58,23 @@ pub(crate) const FINISHED: &str = "finished";
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
-    /// The frontier's store, recovered.
-    pub store: Box<dyn Store>,
+    pub frontier: Keeping,
     pub delivery: Delivery,
+}
+
+/// Where the queue is kept.
+pub(crate) enum Keeping {
+    /// In a store of this process, recovered.
+    Alone(Box<dyn Store>),
+    /// At a server, for all workers of the job.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "the only server is Redis"))]
+    Shared(Box<dyn FnOnce(SchedulerConfig, Stats, Instant) -> Arc<Mutex<dyn Queue>>>),
 }
 
 /// Where actors live.
 pub(crate) struct Threads {
+    /// Of the scheduler: a shared frontier waits for a network, and needs a thread of its own.
+    pub scheduler: Place,
     pub collector: Place,
     pub courier: Place,
     pub parsers: Vec<Place>,
@@ -93,6 +103,7 @@ pub(crate) struct Job {
 struct Resumed {
     cursors: Cursors,
     is_finished: bool,
+    is_shared: bool,
 }
 
 /// The parts that exist before the context: whoever stops the job needs the engine's inbox.
@@ -110,8 +121,8 @@ pub(crate) struct Running {
     pub unparsed: Box<dyn Fn() -> usize>,
     /// Ends every actor; what they had to say is said.
     pub stop_actors: Box<dyn Fn()>,
-    /// To be closed when no actor uses it any more.
-    pub frontier: Arc<Mutex<Frontier>>,
+    /// To be closed when no actor uses it any more; none of a fleet, whose worker has left by then.
+    pub frontier: Option<Arc<Mutex<Frontier>>>,
 }
 
 impl Entry {
@@ -127,7 +138,7 @@ impl Entry {
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
     let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
-    let Backends { plane, transport, store, delivery } = backends;
+    let Backends { plane, transport, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
     let engine = entry.controls();
@@ -140,21 +151,24 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let jars = Arc::new(kept(store.as_ref(), &stats));
-    let is_finished = is_finished(store.as_ref());
     let config = scheduler_config(&settings, spider.as_ref(), seed);
-    let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
-    frontier.keep(COUNTERS, counters::take(stats.clone()), now);
-    frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
-    let cursors = frontier.cursors();
-    let frontier = Arc::new(Mutex::new(frontier));
-    let shared = frontier.clone();
+    let (queue, own, jars, resumed) = match frontier {
+        Keeping::Alone(store) => {
+            let (own, jars, resumed) = alone(store, config, &stats, now);
+            let queue: Arc<Mutex<dyn Queue>> = own.clone();
+            (queue, Some(own), jars, resumed)
+        }
+        Keeping::Shared(make) => {
+            let resumed = Resumed { cursors: Cursors::default(), is_finished: false, is_shared: true };
+            (make(config, stats.clone(), now), None, Arc::new(Jars::new(&stats)), resumed)
+        }
+    };
     let scheduler = Inbox::new("scheduler", SCHEDULER_BOUND);
     let make = {
         let facts = facts.clone();
-        move |_| Scheduler::new(frontier.clone(), facts.clone())
+        move |_| Scheduler::new(queue.clone(), facts.clone())
     };
-    hold(&mut stoppers, supervise(Place::Here, &scheduler, Policy::FATAL, make, died()));
+    hold(&mut stoppers, supervise(threads.scheduler, &scheduler, Policy::FATAL, make, died()));
 
     let releasing = Releasing::default();
     let broker = Inbox::new("broker", settings.acquire_pending_per_site.max(BROKER_BOUND));
@@ -259,7 +273,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         })
     };
     let hub = Hub::new(
-        hub_config(&settings, context, &Arc::new(rules), releaser, Resumed { cursors, is_finished }, is_remote),
+        hub_config(&settings, context, &Arc::new(rules), releaser, resumed, is_remote),
         Bytes::new(size(settings.window_bytes)),
         now,
     );
@@ -276,7 +290,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         ended,
         releasing,
         stop_actors: Box::new(move || stoppers.iter().for_each(|stop| stop())),
-        frontier: shared,
+        frontier: own,
     }
 }
 
@@ -314,6 +328,22 @@ fn kept(store: &dyn Store, stats: &Stats) -> Jars {
         }
         None => Jars::new(stats),
     }
+}
+
+/// The frontier of a process of its own, with what it keeps for others.
+fn alone(
+    store: Box<dyn Store>,
+    config: SchedulerConfig,
+    stats: &Stats,
+    now: Instant,
+) -> (Arc<Mutex<Frontier>>, Arc<Jars>, Resumed) {
+    let jars = Arc::new(kept(store.as_ref(), stats));
+    let is_finished = is_finished(store.as_ref());
+    let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
+    frontier.keep(COUNTERS, counters::take(stats.clone()), now);
+    frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
+    let cursors = frontier.cursors();
+    (Arc::new(Mutex::new(frontier)), jars, Resumed { cursors, is_finished, is_shared: false })
 }
 
 fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: Supervised<W>) {
@@ -369,6 +399,7 @@ fn hub_config(
         close_after: CloseAfter::of(settings),
         cursors: resumed.cursors,
         is_finished: resumed.is_finished,
+        is_shared: resumed.is_shared,
         ask: {
             let rules = rules.clone();
             Box::new(move |job| rules.ask(&job.request))

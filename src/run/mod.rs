@@ -3,6 +3,8 @@
 mod assemble;
 mod counters;
 pub(crate) mod deliver;
+#[cfg(feature = "redis")]
+mod fleet;
 mod frontier;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
@@ -21,7 +23,7 @@ use tokio::time::Instant;
 use assemble::FINISHED;
 #[cfg(test)]
 pub(crate) use assemble::close;
-pub(crate) use assemble::{Backends, Entry, Job, Running, Threads, assemble};
+pub(crate) use assemble::{Backends, Entry, Job, Keeping, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};
@@ -88,7 +90,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             tracing::info!(job_id = claimed.to_json(), "JOB_ID is sent as in the first run of this JOBDIR, number or text");
             spec.job_id = claimed;
         }
-        if let Some(report) = finished_before(dir, &settings, &spec.job_id, spec.spider.name, &stats)? {
+        if !settings.frontier.is_shared()
+            && let Some(report) = finished_before(dir, &settings, &spec.job_id, spec.spider.name, &stats)?
+        {
             return Ok(report);
         }
     }
@@ -128,7 +132,16 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         other => StartError::Io(other.to_string()),
     })?;
     let spool = delivery.spool.clone();
-    let store = frontier::open(&settings, &delivery.ends)?;
+    #[cfg(feature = "redis")]
+    let frontier = match fleet::Fleet::of(&settings, &spec.job_id, spec.spider.name)? {
+        Some(fleet) => {
+            fleet.bury(&earlier, seeds.log_id);
+            fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?
+        }
+        None => Keeping::Alone(frontier::open(&settings, &delivery.ends)?),
+    };
+    #[cfg(not(feature = "redis"))]
+    let frontier = Keeping::Alone(frontier::open(&settings, &delivery.ends)?);
     // They are settled there now, or were before: their segments may go.
     let ends: Vec<_> = delivery.ends.iter().map(|end| end.request).collect();
     delivery.collector.lock().unwrap_or_else(PoisonError::into_inner).settle(&ends);
@@ -151,7 +164,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         // A job that is over already cannot be stopped.
         stopper.tell(Control::Stop(StopReason::Spider(reason)));
     });
-    let pool = Pool::start(Plan::current())?;
+    let pool = Pool::start(Plan::current(), settings.frontier.is_shared())?;
     let items = plane::watched(&settings);
     let feed = match plane::follow(&plane, &items, &pool.net()).await {
         Ok(feed) => feed,
@@ -200,7 +213,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         progress: spec.progress,
         seed: seeds.jitter,
     };
-    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), store, delivery };
+    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), frontier, delivery };
     let earlier =
         Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;
@@ -252,7 +265,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
     pool.end().await;
     let mut ended = *ended;
-    if settings.jobdir.is_some() {
+    if let Some(frontier) = frontier.filter(|_| settings.jobdir.is_some()) {
         close_frontier(&frontier, &mut ended);
     }
     let ledger = plane.ledger();
@@ -269,7 +282,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     {
         tracing::warn!(%error, "the job store does not know that the job has ended");
     }
-    if let Some(dir) = &settings.jobdir
+    if let Some(dir) = settings.jobdir.as_ref().filter(|_| !settings.frontier.is_shared())
         && ended.reason == FINISHED
         && ended.delivery.undelivered_records == 0
         && matches!(ended.code, 0 | 3)
@@ -279,7 +292,11 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     }
     Ok(Report {
         was_finished: false,
-        resumes: settings.jobdir.is_some(),
+        resumes: match (settings.frontier.is_shared(), &settings.jobdir) {
+            (true, _) => Some("FRONTIER and JOB_ID"),
+            (false, Some(_)) => Some("JOBDIR"),
+            (false, None) => None,
+        },
         plane: ledger,
         identities: plane.identities(),
         place: place(&settings),
@@ -318,7 +335,7 @@ fn finished_before(
         spider: spider.to_owned(),
         took: Duration::ZERO,
         was_finished: true,
-        resumes: true,
+        resumes: Some("JOBDIR"),
     }))
 }
 
@@ -344,13 +361,15 @@ async fn press(stop: Arc<StopSwitch>, engine: crate::actor::Controls<Control>) {
 struct Pool {
     plan: Plan,
     delivery: Arbiter,
+    /// Waits for the server of a shared frontier.
+    frontier: Option<Arbiter>,
     parsers: Vec<Arbiter>,
     spares: Arc<Mutex<Vec<Arbiter>>>,
     net: Option<tokio::runtime::Runtime>,
 }
 
 impl Pool {
-    fn start(plan: Plan) -> Result<Self, StartError> {
+    fn start(plan: Plan, shares_frontier: bool) -> Result<Self, StartError> {
         let thread = |name: &str| Arbiter::start(name).map_err(|e| StartError::Io(format!("no thread can be started: {e}")));
         let net = if plan.hub_shares_network {
             None
@@ -363,7 +382,8 @@ impl Pool {
             Some(runtime.map_err(|e| StartError::Io(format!("no network thread can be started: {e}")))?)
         };
         let parsers = (0..plan.parse_threads).map(|n| thread(&format!("parse-{n}"))).collect::<Result<_, _>>()?;
-        Ok(Self { plan, delivery: thread("delivery")?, parsers, spares: Arc::default(), net })
+        let frontier = shares_frontier.then(|| thread("frontier")).transpose()?;
+        Ok(Self { plan, delivery: thread("delivery")?, frontier, parsers, spares: Arc::default(), net })
     }
 
     /// Where sockets live.
@@ -375,6 +395,7 @@ impl Pool {
         let net = self.net();
         let spares = self.spares.clone();
         Threads {
+            scheduler: self.frontier.as_ref().map_or(Place::Here, Arbiter::place),
             collector: if self.plan.delivery_on_hub { Place::Here } else { self.delivery.place() },
             courier: self.delivery.place(),
             parsers: self.parsers.iter().map(Arbiter::place).collect(),
@@ -392,7 +413,7 @@ impl Pool {
     /// Ends the threads; one that is stuck is left to itself.
     async fn end(self) {
         let spares = std::mem::take(&mut *self.spares.lock().unwrap_or_else(PoisonError::into_inner));
-        let all = self.parsers.into_iter().chain(spares).chain([self.delivery]);
+        let all = self.parsers.into_iter().chain(spares).chain([self.delivery]).chain(self.frontier);
         futures_util::future::join_all(all.map(|arbiter| arbiter.join(LAST_THREADS))).await;
         if let Some(net) = self.net {
             net.shutdown_background();

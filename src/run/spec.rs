@@ -170,8 +170,8 @@ pub(crate) struct Report {
     pub took: std::time::Duration,
     /// An earlier run of the same `JOBDIR` had finished the job, and this one did nothing.
     pub was_finished: bool,
-    /// Whether a next run goes on where this one ended: there is a `JOBDIR`.
-    pub resumes: bool,
+    /// What a next run has to be given to go on where this one ended, if it can.
+    pub resumes: Option<&'static str>,
 }
 
 impl Report {

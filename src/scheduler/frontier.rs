@@ -18,23 +18,22 @@ mod states;
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use self::patience::Patience;
-use self::robots::RobotsDesk;
 use self::states::States;
 pub(crate) use self::states::Take;
+use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
-use super::counters::Counters;
+use super::intake::Intake;
 use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
-use super::message::{Control, Due, Hold, Order, Paced, Ready, RobotsAnswer, Scope as GateScope, Verdict};
+use super::message::{Control, Due, Hold, Order, Paced, Ready, Rest, Scope as GateScope, Verdict};
+use super::robots_desk::{RobotsDesk, no_answer};
 use super::robots_gate::Pass;
-use super::scope::Scope;
 use super::slots::{Pick, SlotId, Slots};
 use super::store::{Cursors, Pulled, Store, StoreError};
 use crate::api::stats::Stats;
@@ -48,13 +47,11 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub struct Frontier {
     store: Box<dyn Store>,
     clock: Clock,
-    scope: Scope,
+    intake: Intake,
     slots: Slots,
-    robots: RobotsDesk,
-    counters: Counters,
+    robots: RobotsDesk<SlotId>,
     seeds_stop_at: usize,
     max_bytes: usize,
-    returns_offsite: bool,
     waiting: HashMap<SlotId, Waiting>,
     /// Jobs handed out in all, and up to how many may be.
     handed: u64,
@@ -115,10 +112,9 @@ impl Frontier {
         }
         Self {
             clock,
-            scope: Scope::new(&config),
+            intake: Intake::new(&config, stats.clone(), store.medium()),
             slots,
             robots: RobotsDesk::new(config.robots_agent),
-            counters: Counters::new(stats.clone(), store.medium()),
             is_durable: store.medium().is_durable(),
             patience: Patience::new(config.disk_wait),
             states: States::default(),
@@ -127,7 +123,6 @@ impl Frontier {
             stats,
             seeds_stop_at: config.seeds_stop_at,
             max_bytes: config.max_bytes,
-            returns_offsite: config.returns_offsite,
             waiting: HashMap::new(),
             handed: 0,
             granted: 0,
@@ -154,8 +149,10 @@ impl Frontier {
             Order::Settle { id, outcome } => self.settle(id, outcome, now),
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
-            Order::Sent { slot, at } => self.sent(&slot, at, now),
-            Order::Freed { slot } => self.slots.freed(&slot.0, now),
+            Order::Sent { slot, at, .. } => self.sent(&slot, at, now),
+            Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            // What concerns other workers concerns nobody here.
+            Order::StartOver | Order::IdleOver => {}
         }
     }
 
@@ -176,7 +173,7 @@ impl Frontier {
                 self.stopped = true;
                 self.granted = 0;
             }
-            Control::Tick => {}
+            Control::StopAll { .. } | Control::Finish | Control::Tick => {}
         }
     }
 
@@ -240,6 +237,7 @@ impl Frontier {
                 next_due: self.slots.next_job(),
                 after_offer: self.after_offer,
                 seq: self.pull,
+                rest: Rest::Ours,
             };
             self.facts.push(Fact::Ready(ready));
         }
@@ -315,9 +313,7 @@ impl Frontier {
             Err(error) => report("settle a request", &error),
         }
         if let Some(origin) = self.robots.ended(id) {
-            // Pages wait for this answer: that it will not come is an answer too.
-            let why = Arc::from("the robots.txt request ended without an answer");
-            self.robots_answer(&origin, RobotsAnswer::Unavailable { why, again_in: Duration::from_secs(60) }, now);
+            self.robots_answer(&origin, no_answer(), now);
         }
     }
 
@@ -332,7 +328,7 @@ impl Frontier {
             return;
         }
         let priority = job.request.priority_value();
-        self.counters.enqueued(1);
+        self.intake.counters.enqueued(1);
         if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
             report("put a request back", &error);
         }
@@ -354,15 +350,19 @@ impl Frontier {
         if job.kind == JobKind::Robots {
             return None;
         }
-        if self.scope.is_offsite(&job.request) {
-            self.filtered_offsite(job.url().host_str().unwrap_or_default());
+        if self.intake.is_offsite(&job.request) {
+            self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             return Some(Verdict::Offsite);
         }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
-                Ok(true) => {}
+                Ok(true) => {
+                    if let Err(error) = self.store.replace(job) {
+                        report("note a redirect", &error);
+                    }
+                }
                 Ok(false) => {
-                    self.filtered_duplicates(1, job.first_url.as_deref());
+                    self.intake.filtered_duplicates(1, job.first_url.as_deref());
                     return Some(Verdict::Duplicate);
                 }
                 // Fetching a page twice is better than losing it.
@@ -372,7 +372,7 @@ impl Frontier {
         match self.robots.look(job, now) {
             Pass::Go { .. } => None,
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 Some(Verdict::Forbidden)
             }
             Pass::Unavailable(why) => Some(Verdict::RobotsUnavailable(why)),
@@ -400,7 +400,7 @@ impl Frontier {
             }
             Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
             Pass::Forbidden => {
-                self.counters.forbidden();
+                self.intake.counters.forbidden();
                 self.give_refused(id, job, Verdict::Forbidden);
             }
             Pass::Unavailable(why) => self.give_refused(id, job, Verdict::RobotsUnavailable(why)),
@@ -417,7 +417,7 @@ impl Frontier {
         }
         let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
             Ok(Pulled::Job(job)) => {
-                self.counters.dequeued(1);
+                self.intake.counters.dequeued(1);
                 self.patience.read();
                 return Some(job);
             }
@@ -463,6 +463,20 @@ impl Frontier {
         if self.waiting.get(&id).is_some_and(Waiting::is_empty) {
             self.waiting.remove(&id);
         }
+    }
+}
+
+impl Queue for Frontier {
+    fn order(&mut self, order: Order, now: Instant) {
+        Self::order(self, order, now);
+    }
+
+    fn control(&mut self, control: Control, now: Instant) {
+        Self::control(self, control, now);
+    }
+
+    fn turn(&mut self, now: Instant) -> Turn {
+        Self::turn(self, now)
     }
 }
 

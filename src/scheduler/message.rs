@@ -53,6 +53,8 @@ pub enum Order {
     },
     /// A request of the slot went out on the wire: the delay counts from here.
     Sent {
+        /// Which.
+        id: RequestId,
         /// The slot.
         slot: SlotKey,
         /// When.
@@ -60,9 +62,15 @@ pub enum Order {
     },
     /// The slot has a place back: its request was answered, failed or never sent.
     Freed {
+        /// Which.
+        id: RequestId,
         /// The slot.
         slot: SlotKey,
     },
+    /// `start()` has said everything it has to say, all of it is taken in, and no other worker has to run it.
+    StartOver,
+    /// `idle` has returned and made something, all of it is taken in.
+    IdleOver,
 }
 
 /// Commands that never wait behind orders.
@@ -96,6 +104,13 @@ pub enum Control {
     Ahead(usize),
     /// Give out no more jobs.
     Stop,
+    /// The whole job ends, also for its other workers; followed by `Stop`.
+    StopAll {
+        /// The finish reason.
+        reason: String,
+    },
+    /// Nothing is left to do and the spider has no more: the job is over for its other workers too; followed by `Stop`.
+    Finish,
     /// The scheduler's own timer.
     Tick,
 }
@@ -184,6 +199,36 @@ pub struct Ready {
     pub after_offer: u64,
     /// The last pull that these numbers include; so do all orders given before it.
     pub seq: u64,
+    /// Whose word it is that the job is over, once nothing is pending.
+    pub rest: Rest,
+}
+
+/// Who may say that a job is over of which nothing is pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rest {
+    /// The engine that is told so: the job is its own, or it is its turn to ask the spider for more.
+    #[default]
+    Ours,
+    /// Another worker of the job runs `start()` or `idle`, or may have something in flight.
+    Elsewhere,
+    /// Another worker has said so.
+    Over,
+}
+
+/// What a worker hears of the job it shares with others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fleet {
+    /// This worker runs `start()`.
+    Elected {
+        /// How many start requests were made before.
+        cursor: u64,
+    },
+    /// It is this worker's turn to run `idle`; so many requests of it were made before.
+    IdleFrom(u64),
+    /// The whole job stops, for this finish reason.
+    Stops(String),
+    /// The server was not reached for as long as the settings allow, or refuses for good: why, for people.
+    Lost(String),
 }
 
 /// A job whose time has come.

@@ -11,14 +11,20 @@ mod clock;
 mod config;
 mod counters;
 pub mod disk;
+#[cfg(feature = "redis")]
+pub(crate) mod fleet;
 mod frontier;
 pub(crate) mod index;
+mod intake;
 pub mod job;
 mod memory;
 pub mod message;
 #[cfg(test)]
 pub(crate) mod model;
 pub(crate) mod record;
+#[cfg(feature = "redis")]
+pub mod redis;
+mod robots_desk;
 mod robots_gate;
 mod scope;
 mod slots;
@@ -30,6 +36,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -37,16 +44,27 @@ use tokio::time::Instant;
 pub use self::clock::Clock;
 pub use self::config::SchedulerConfig;
 pub use self::frontier::Frontier;
-pub(crate) use self::frontier::Take;
+pub(crate) use self::frontier::{Take, Turn};
 pub use self::memory::MemoryStore;
 use self::message::{Control, Order};
 use crate::actor::{Cx, Facts, Slot, Timer, Worker};
 use crate::engine::message::Fact;
 
+/// What the actor drives: the frontier of one process, or one that several share.
+pub(crate) trait Queue: Send {
+    /// Takes an order. Answers come with the turn's end.
+    fn order(&mut self, order: Order, now: Instant);
+
+    /// Takes a command.
+    fn control(&mut self, control: Control, now: Instant);
+
+    /// Ends a turn: gives out what may go, and everything there is to tell.
+    fn turn(&mut self, now: Instant) -> Turn;
+}
+
 /// The actor.
-#[derive(Debug)]
 pub struct Scheduler {
-    frontier: Arc<Mutex<Frontier>>,
+    frontier: Arc<Mutex<dyn Queue>>,
     engine: Facts<Fact>,
     timer: Option<(Instant, Timer)>,
 }
@@ -54,11 +72,11 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler over `frontier`, which tells `engine`. A successor gets the same frontier.
     #[must_use]
-    pub const fn new(frontier: Arc<Mutex<Frontier>>, engine: Facts<Fact>) -> Self {
+    pub(crate) const fn new(frontier: Arc<Mutex<dyn Queue>>, engine: Facts<Fact>) -> Self {
         Self { frontier, engine, timer: None }
     }
 
-    fn frontier(&self) -> MutexGuard<'_, Frontier> {
+    fn frontier(&self) -> MutexGuard<'_, dyn Queue + 'static> {
         // Nobody else uses it while this actor lives; after a panic its successor makes do with what is there.
         self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,6 +92,12 @@ impl Scheduler {
             cx.cancel(timer);
         }
         self.timer = turn.wake.map(|at| (at, cx.after(at.saturating_duration_since(now), Control::Tick)));
+    }
+}
+
+impl fmt::Debug for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scheduler").field("wakes_at", &self.timer.map(|(at, _)| at)).finish_non_exhaustive()
     }
 }
 

@@ -40,6 +40,17 @@ pub trait Store: Send {
     /// When the store cannot write.
     fn put_back(&mut self, job: Job, not_before: Duration) -> Result<(), StoreError>;
 
+    /// Notes what a pulled job has become, one that follows a redirect: after a crash this is what is in the queue again.
+    /// Without it the job would come back as it was, meet its own redirect target as seen before, and lose that page.
+    /// A store that ends with its process has nothing to do; a job that is not out changes nothing.
+    ///
+    /// # Errors
+    /// When the store cannot write.
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        let _ = job;
+        Ok(())
+    }
+
     /// Marks a key as seen; false when it was seen before. For redirect targets.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::job::SlotKey;
+use super::job::{RequestId, SlotKey};
 use super::message::{Due, Hold, Pacing, Ready, RobotsAnswer, Scope, Verdict};
 use super::store::Store;
 use super::testing::{Fault, Fragile, config, job};
@@ -34,6 +34,7 @@ impl Played {
         let engine = Tap::new("engine", 64);
         let inbox = Inbox::new("scheduler", 64);
         let (shared, facts) = (Arc::clone(&frontier), engine.facts());
+        let shared: Arc<Mutex<dyn Queue>> = shared;
         let make = move |_| Scheduler::new(Arc::clone(&shared), facts.clone());
         let actor = supervise(Place::Here, &inbox, Policy::default(), make, |_| {});
         Self { orders: inbox.link(), controls: inbox.controls(), engine, frontier, _actor: actor }
@@ -79,11 +80,11 @@ impl Played {
     }
 
     async fn sent(&self, due: &Due) {
-        self.order(Order::Sent { slot: due.slot.clone(), at: Instant::now() }).await;
+        self.order(Order::Sent { id: RequestId(0), slot: due.slot.clone(), at: Instant::now() }).await;
     }
 
     async fn freed(&self, due: &Due) {
-        self.order(Order::Freed { slot: due.slot.clone() }).await;
+        self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone() }).await;
     }
 
     async fn quiet_for(&self, time: Duration) {
@@ -100,7 +101,7 @@ fn gaps_are_the_delay_exactly_counted_from_the_sending() {
         assert_eq!(played.pull(8).await.jobs.len(), 1);
         played.quiet_for(10_000 * MS).await; // waiting for its lease
         let slot = SlotKey("a.test".into());
-        played.order(Order::Sent { slot: slot.clone(), at: Instant::now() }).await;
+        played.order(Order::Sent { id: RequestId(0), slot: slot.clone(), at: Instant::now() }).await;
         let mut last = Instant::now();
         for _ in 0..2 {
             let due = played.due().await;
@@ -176,7 +177,7 @@ fn a_hop_waits_for_its_delay_and_goes_before_the_queue() {
         played.order(Order::Hop { tag, job: Box::new(job(9, "http://a.test/hop")) }).await;
         let Fact::Paced(paced) = played.fact().await else { panic!() };
         assert_eq!((paced.tag, paced.verdict, began.elapsed()), (tag, Verdict::Go, 300 * MS));
-        played.order(Order::Sent { slot: paced.slot, at: Instant::now() }).await;
+        played.order(Order::Sent { id: RequestId(0), slot: paced.slot, at: Instant::now() }).await;
         assert_eq!(played.due().await.job.url().path(), "/2");
         assert_eq!(began.elapsed(), 600 * MS);
     });

@@ -12,6 +12,7 @@ mod delivery;
 mod environment;
 mod error;
 mod file;
+mod frontier;
 mod key;
 mod layer;
 mod layers;
@@ -33,6 +34,7 @@ pub use change::{Changes, changes};
 pub(crate) use content::{Content, content};
 pub use environment::Environment;
 pub use error::{SettingsError, SettingsErrors};
+pub use frontier::FrontierStore;
 pub use key::{Key, Reload};
 pub(crate) use layer::ItemValue;
 pub use layers::Layers;
@@ -44,8 +46,8 @@ pub use source::Source;
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
-    ProgressStyle, RequestRecords, UnmatchedLease,
+    Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
+    RequestRecords, UnmatchedLease,
 };
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::collection::{Codes, Components, Domains, Words};
 use super::delivery::{ApiKey, BaseUrl, SecretKey};
+use super::frontier::{FrontierRule, FrontierStore};
 use super::key::{Key, Reload, settings_table};
 use super::redact::REDACTED;
 use super::rule::{
@@ -20,8 +21,8 @@ use super::rule::{
 use super::secret::Secret;
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
 use super::value::{
-    Feed, FeedEncoding, FrontierStore, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
-    ProgressStyle, RequestRecords, UnmatchedLease,
+    Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
+    RequestRecords, UnmatchedLease,
 };
 use super::watched::{ConfigNames, MarkerRules};
 use crate::html::{Limits, PageOptions};
@@ -100,6 +101,9 @@ settings_table! {
         /// Steps through lists of open elements for each byte of a page, beside 100,000; real pages need 0.11. Where a page takes
         /// more, its tree ends there.
         "HTML_STEPS_PER_BYTE" Restart html_steps_per_byte: u64 = Whole::<u64>::between(1, 1_000_000), json!(16);
+        /// Bytes of memory that a page takes while it is parsed, for each byte of it; 256 KiB always. Real pages need 3. Where
+        /// a page takes more, its tree ends there.
+        "HTML_MEMORY_PER_BYTE" Restart html_memory_per_byte: usize = Whole::<usize>::between(1, 1_000_000), json!(8);
     }
     "Redirects and retries" {
         /// Follow redirects.
@@ -204,9 +208,13 @@ settings_table! {
         "DATA_DIR" Restart data_dir: PathBuf = Folder, json!(".dragline");
         /// Finished jobs that the local job store keeps, the oldest go first; 0: all are kept.
         "JOBS_KEEP" Restart jobs_keep: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
-        /// Where the queue lives.
-        "FRONTIER" Restart frontier: FrontierStore = Choice { of: &[("memory", FrontierStore::Memory)],
-            note: " (a redis:// URL is not supported by this version: remove it)" }, json!("memory");
+        /// Where the queue lives: in this process, or at a Redis or Valkey server by its `redis://` URL, which any number of
+        /// workers with the same `JOB_ID` share. The URL's password is shown nowhere.
+        "FRONTIER" Restart frontier: FrontierStore = FrontierRule, json!("memory");
+        /// Time without a sign of life after which a worker's requests in flight go to others. Of a shared `FRONTIER`.
+        "FRONTIER_VISIBILITY" Restart frontier_visibility: Duration = Span::seconds(0.5, DAY), json!(60);
+        /// Time the server of a shared `FRONTIER` may be out of reach: the crawl waits, then gives up; 0: it waits for ever.
+        "FRONTIER_WAIT" Restart frontier_wait: Duration = Span::seconds(0.0, 30.0 * DAY), json!(300);
         /// Memory for the queue and the seen set. With a `JOBDIR` the requests themselves lie on disk, and without one they
         /// go there when it is full. At 80 % seeds stop; when what must stay in memory fills it, callbacks wait for room.
         "FRONTIER_MAX_BYTES" Restart frontier_max_bytes: u64 = Bytes { min: MIB, max: 1024 * TIB }, json!("1GiB");
@@ -227,7 +235,7 @@ settings_table! {
         /// Which requests are leased from which site and client; the first match wins.
         "LEASES" Restart leases: Vec<LeaseRule> = LeaseRules, json!([]);
         /// Requests of one site that may wait for a lease.
-        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
+        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(128);
         /// Time without any grant after which a site's requests are given up.
         "LEASE_GIVE_UP" Live lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches, with the control plane at `SPINNERET_URL`: `refuse` drops them, counted and
@@ -336,6 +344,7 @@ impl Settings {
             nodes: self.html_max_nodes,
             attributes: self.html_max_attributes,
             steps_per_byte: self.html_steps_per_byte,
+            memory_per_byte: self.html_memory_per_byte,
             ..Limits::default()
         };
         PageOptions::default().engine(self.html_engine).limits(limits)

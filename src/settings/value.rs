@@ -38,13 +38,6 @@ pub enum FeedEncoding {
     Utf8,
 }
 
-/// Where the queue of requests lives when there is no `JOBDIR`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrontierStore {
-    /// In memory, up to `FRONTIER_MAX_BYTES`.
-    Memory,
-}
-
 /// What becomes of a request that no rule of `LEASES` matches, with a real control plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnmatchedLease {

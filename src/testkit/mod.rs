@@ -2,6 +2,7 @@
 //! webhook, a control plane and proxies that follow a script.
 
 pub mod hostile;
+pub mod hosts;
 mod kept;
 mod loopback;
 pub mod pages;

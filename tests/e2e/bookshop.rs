@@ -33,7 +33,7 @@ fn a_crawl_of_the_bookshop_is_its_truth() {
 }
 
 /// The canonical form of the truth: no fragment, the query's pairs sorted.
-fn canonical(url: &str) -> String {
+pub(crate) fn canonical(url: &str) -> String {
     let mut url = url::Url::parse(url).unwrap();
     url.set_fragment(None);
     if let Some(query) = url.query() {
@@ -44,9 +44,9 @@ fn canonical(url: &str) -> String {
     url.into()
 }
 
-/// Path and query.
-fn path_of(url: &str) -> String {
-    url::Url::parse(url).unwrap()[url::Position::BeforePath..].to_owned()
+/// Path and query of the canonical form.
+pub(crate) fn path_of(url: &str) -> String {
+    url::Url::parse(&canonical(url)).unwrap()[url::Position::BeforePath..].to_owned()
 }
 
 /// Each address of the truth has one final record, with the status the shop says it ends with.
@@ -92,75 +92,94 @@ fn pages_are_answered_once(truth: &Value, records: &[Record]) {
 /// Every product and author is there once, right in every field, in the feed as in the store.
 fn items_are_right(truth: &Value, folder: &Folder) {
     let feed = folder.items("books.jsonl");
-    let by_url = |items: &[Value], kind: &str| -> BTreeMap<String, Value> {
-        let of_kind = items.iter().filter(|item| item["kind"] == kind);
-        let pairs: Vec<(String, Value)> = of_kind.map(|item| (item["url"].as_str().unwrap().to_owned(), item.clone())).collect();
-        let count = pairs.len();
-        let map: BTreeMap<String, Value> = pairs.into_iter().collect();
-        assert_eq!(map.len(), count, "an item is there twice");
-        map
-    };
-    let expected: BTreeMap<String, Value> = truth["products"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|product| {
-            let mut item = json!({"kind": "product"});
-            for name in ["url", "upc", "title", "price", "currency", "availability", "stock", "rating", "category"] {
-                item[name] = product[name].clone();
-            }
-            item["author"] = product["author"]["name"].clone();
-            item["author_url"] = product["author"]["url"].clone();
-            (product["url"].as_str().unwrap().to_owned(), item)
-        })
-        .collect();
-    let found = by_url(&feed, "product");
+    let expected = expected_items(truth);
+    right_items(truth, &feed, &expected);
+    let mut stored = items(folder);
+    for item in &mut stored {
+        assert!(item.as_object_mut().unwrap().remove("_ts").is_some_and(|time| time.is_u64()), "the store adds when: {item}");
+    }
+    assert_eq!(by_url(&stored, "product"), by_url(&feed, "product"));
+    assert_eq!(stored.len(), feed.len());
+}
+
+fn by_url(items: &[Value], kind: &str) -> BTreeMap<String, Value> {
+    let of_kind = items.iter().filter(|item| item["kind"] == kind);
+    let pairs: Vec<(String, Value)> = of_kind.map(|item| (item["url"].as_str().unwrap().to_owned(), item.clone())).collect();
+    let count = pairs.len();
+    let map: BTreeMap<String, Value> = pairs.into_iter().collect();
+    assert_eq!(map.len(), count, "an item is there twice");
+    map
+}
+
+/// The products' items, by address.
+pub(crate) fn expected_items(truth: &Value) -> BTreeMap<String, Value> {
+    let products = truth["products"].as_array().unwrap().iter().map(|product| {
+        let mut item = json!({"kind": "product"});
+        for name in ["url", "upc", "title", "price", "currency", "availability", "stock", "rating", "category"] {
+            item[name] = product[name].clone();
+        }
+        item["author"] = product["author"]["name"].clone();
+        item["author_url"] = product["author"]["url"].clone();
+        (product["url"].as_str().unwrap().to_owned(), item)
+    });
+    products.collect()
+}
+
+/// Each product and author of the truth is there once, right in every field, and nothing else is.
+pub(crate) fn right_items(truth: &Value, items: &[Value], expected: &BTreeMap<String, Value>) {
+    let found = by_url(items, "product");
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
-    for (url, item) in &expected {
+    for (url, item) in expected {
         assert_eq!(&found[url], item);
     }
     let pages = truth["pages"].as_array().unwrap().iter().filter(|page| page["kind"] == "author").count();
-    let authors = by_url(&feed, "author");
+    let authors = by_url(items, "author");
     assert_eq!(authors.len(), pages);
     for product in truth["products"].as_array().unwrap() {
         let author = &authors[product["author"]["url"].as_str().unwrap()];
         assert_eq!(author["name"], product["author"]["name"]);
         assert_eq!(author["birth_year"], product["author"]["birth_year"]);
     }
-    let mut stored = items(folder);
-    for item in &mut stored {
-        assert!(item.as_object_mut().unwrap().remove("_ts").is_some_and(|time| time.is_u64()), "the store adds when: {item}");
-    }
-    assert_eq!(by_url(&stored, "product"), found);
-    assert_eq!(stored.len(), feed.len());
+    assert_eq!(items.len(), found.len() + authors.len(), "products and authors only");
 }
 
 /// Each address was asked for once, those that fail at first as often as that takes, and nothing disallowed at all.
 fn nothing_is_asked_in_vain(shop: &Shop, truth: &Value, stats: &Value) {
-    assert_eq!(stats["elsewhere"], 0);
+    let (mut asked, looping) = (asked_for(shop, stats), looping_paths(truth));
+    for path in &looping {
+        let times = asked.remove(path).unwrap_or(0);
+        assert!(times <= 22, "{path} was asked for {times} times");
+    }
+    assert_eq!(asked, times_asked(truth));
+}
+
+/// How often each path must be asked for, but those of redirect loops.
+pub(crate) fn times_asked(truth: &Value) -> BTreeMap<String, u64> {
     let attempts = 3;
     let mut expected: BTreeMap<String, u64> = BTreeMap::from([("/robots.txt".to_owned(), 1)]);
-    let mut looping = BTreeSet::new();
-    for page in truth["pages"].as_array().unwrap() {
-        let path = path_of(page["url"].as_str().unwrap());
+    for page in truth["pages"].as_array().unwrap().iter().filter(|page| page["kind"] != "redirect_loop") {
         let times = match page["special"].as_str() {
             Some("always_fails") if page["status"] == 500 => attempts,
             _ => 1 + u64::from(page["first_status"].is_u64()),
         };
-        if page["kind"] == "redirect_loop" {
-            looping.insert(path);
-        } else {
-            expected.insert(path, times);
-        }
+        expected.insert(path_of(page["url"].as_str().unwrap()), times);
     }
+    expected
+}
+
+/// The paths of redirect loops.
+pub(crate) fn looping_paths(truth: &Value) -> BTreeSet<String> {
+    let looping = truth["pages"].as_array().unwrap().iter().filter(|page| page["kind"] == "redirect_loop");
+    looping.map(|page| path_of(page["url"].as_str().unwrap())).collect()
+}
+
+/// How often each path was asked for, by its canonical form.
+pub(crate) fn asked_for(shop: &Shop, stats: &Value) -> BTreeMap<String, u64> {
+    assert_eq!(stats["elsewhere"], 0);
     let mut asked: BTreeMap<String, u64> = BTreeMap::new();
-    for (path, counts) in stats["paths"].as_object().unwrap().iter().filter(|(path, _)| !looping.contains(*path)) {
-        *asked.entry(path_of(&canonical(&format!("{}{}", shop.url, path.trim_start_matches('/'))))).or_default() +=
+    for (path, counts) in stats["paths"].as_object().unwrap() {
+        *asked.entry(path_of(&format!("{}{}", shop.url, path.trim_start_matches('/')))).or_default() +=
             counts["count"].as_u64().unwrap();
     }
-    assert_eq!(asked, expected);
-    for path in looping {
-        let times = stats["paths"][&path]["count"].as_u64().unwrap_or(0);
-        assert!(times <= 22, "{path} was asked for {times} times");
-    }
+    asked
 }

@@ -16,6 +16,11 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// The binary under test.
 pub(crate) const DRAGLINE: &str = env!("CARGO_BIN_EXE_dragline");
 
+/// How often something is repeated: `in_long` with `LONG_TESTS_OF_DRAGLINE=1`.
+pub(crate) fn long(short: u64, in_long: u64) -> u64 {
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some_and(|value| value == "1") { in_long } else { short }
+}
+
 /// A folder to start programs in.
 pub(crate) struct Folder(TempDir);
 

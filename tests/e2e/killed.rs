@@ -46,7 +46,15 @@ pub(crate) fn spools(folder: &Folder) -> Vec<PathBuf> {
 
 /// The items of whole groups in a spool's segments, sorted.
 pub(crate) fn kept(spool: &Path) -> Vec<String> {
-    let mut items = Vec::new();
+    const ITEM: u8 = 1;
+    let mut items: Vec<String> = spooled(spool, ITEM).iter().map(|text| compact(text)).collect();
+    items.sort();
+    items
+}
+
+/// The records of one kind of whole groups in a spool's segments, as they were written.
+pub(crate) fn spooled(spool: &Path, kind: u8) -> Vec<String> {
+    let mut records = Vec::new();
     for entry in spool.read_dir().unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|ending| ending != "log") {
@@ -57,17 +65,16 @@ pub(crate) fn kept(spool: &Path) -> Vec<String> {
         while let Some(head) = bytes.get(at..at + 13) {
             let length = u32::from_le_bytes(head[..4].try_into().unwrap()) as usize;
             let Some(payload) = bytes.get(at + 13..at + 13 + length).filter(|_| bytes.len() >= at + 21 + length) else { break };
-            if head[4] & 0x7f == 1 {
-                group.push(compact(std::str::from_utf8(payload).unwrap()));
+            if head[4] & 0x7f == kind {
+                group.push(String::from_utf8(payload.to_vec()).unwrap());
             }
             if head[4] & 0x80 != 0 {
-                items.append(&mut group);
+                records.append(&mut group);
             }
             at += 21 + length;
         }
     }
-    items.sort();
-    items
+    records
 }
 
 /// The items of a job in the job store, sorted.

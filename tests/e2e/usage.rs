@@ -79,8 +79,54 @@ fn spider_arguments_are_checked_before_the_start() {
 #[test]
 fn what_this_version_does_not_do_is_said() {
     let folder = Folder::new();
-    let said = folder.refused(&["crawl", "bookshop", "-a", NOWHERE, "-s", "FRONTIER=redis://127.0.0.1/"]);
-    assert!(said.contains("FRONTIER") && said.contains("not supported"), "{said}");
+    let said = folder.refused(&["crawl", "bookshop", "-a", NOWHERE, "-s", "FRONTIER=rediss://:s3cret@127.0.0.1/"]);
+    assert!(said.contains("FRONTIER") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn a_frontier_that_is_not_there_is_answered_with_what_to_give() {
+    let folder = Folder::new();
+    folder.write("other/notes.txt", "mine");
+    for (call, parts) in [
+        (&["stat"][..], &["JOBDIR", "--job ID"][..]),
+        (&["stat", "nowhere"], &["nowhere does not exist"]),
+        (&["list", "other"], &["is not a frontier", "notes.txt"]),
+        (&["export", "."], &["is not a frontier"]),
+        (&["retry-failed", "other", "--reason", "timout"], &["did you mean \"timeout\"?"]),
+        (&["pause", "other"], &["is a directory"]),
+        (&["stat", "redis://:s3cret@127.0.0.1/x", "--job", "7"], &["redis://"]),
+    ] {
+        let said = folder.refused(&[&["frontier"], call].concat());
+        assert!(parts.iter().all(|part| said.contains(part)) && !said.contains("s3cret"), "{call:?}: {said}");
+    }
+    assert_eq!(folder.files().len(), 1, "nothing was made: {:?}", folder.files());
+}
+
+#[test]
+fn the_frontier_of_a_crawl_is_shown_and_its_failed_requests_go_back() {
+    let folder = Folder::new();
+    let crawl =
+        ["crawl", "bookshop", "-a", NOWHERE, "-s", "RETRY_ENABLED=false", "-s", "ROBOTSTXT_OBEY=false", "--jobdir", "job"];
+    let ended = folder.run(&crawl);
+    assert_eq!(ended.code, Some(3), "{ended}");
+    let listed = folder.run(&["frontier", "list", "job", "--failed"]);
+    assert_eq!(listed.code, Some(0), "{listed}");
+    let columns: Vec<&str> = listed.out.trim_end().split('\t').collect();
+    assert_eq!((columns.len(), columns[4], columns[6]), (7, "refused", "http://127.0.0.1:1/"), "{listed}");
+    let back = folder.run(&["frontier", "retry-failed", "job"]);
+    assert!(back.code == Some(0) && back.out.contains("1 requests that had failed are queued again"), "{back}");
+    let stat = folder.run(&["frontier", "stat", "--json", "-s"]);
+    assert_eq!(stat.code, Some(64), "no settings are taken: {stat}");
+    let mut command = folder.command(&["frontier", "stat", "--json"]);
+    command.env("DRAGLINE_JOBDIR", "job");
+    let stat = super::harness::Running::of(command).end();
+    let value: serde_json::Value = serde_json::from_str(&stat.out).unwrap();
+    assert_eq!((&value["books"]["pending"], &value["books"]["failed"]), (&1.into(), &0.into()), "{stat}");
+    assert_eq!(value["spider"], "bookshop");
+    let again = folder.run(&crawl);
+    assert_eq!(again.code, Some(3), "{again}");
+    let stats: serde_json::Value = serde_json::from_str(&folder.run(&["stats"]).out).unwrap();
+    assert_eq!(stats["downloader/request_count"], 2, "both runs asked for it: {stats}");
 }
 
 #[test]

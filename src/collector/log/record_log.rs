@@ -133,6 +133,13 @@ impl RecordLog {
         Ok(SeqRange { first, last: self.next_seq - 1 })
     }
 
+    /// Whether appending this group writes out what was appended before: from then on that survives a kill.
+    #[must_use]
+    pub fn writes_before(&self, entries: &[Entry<'_>]) -> bool {
+        let size: usize = entries.iter().map(|entry| entry.record().map_or(0, |(_, text)| text.len()) + frame::FRAME_BYTES).sum();
+        !self.pending.is_empty() && (self.is_full_for(size) || self.pending.len() >= WRITE_AT_BYTES)
+    }
+
     /// Journals a batch before it is first sent.
     ///
     /// # Errors
@@ -343,9 +350,7 @@ impl RecordLog {
             let file = self.segments.back().map(|s| s.path.clone()).unwrap_or_default();
             return Err(LogError::Stalled { file });
         }
-        let used = self.segments.back().map_or(0, |s| s.bytes) + self.pending.len() as u64;
-        let full = used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64;
-        if self.active.is_some() && !full {
+        if self.active.is_some() && !self.is_full_for(size) {
             return if self.pending.len() >= WRITE_AT_BYTES { self.write_pending() } else { Ok(()) };
         }
         self.write_pending()?;
@@ -363,6 +368,11 @@ impl RecordLog {
         self.unsynced.active = true;
         self.unsynced.dir = true;
         Ok(())
+    }
+
+    fn is_full_for(&self, size: usize) -> bool {
+        let used = self.segments.back().map_or(0, |s| s.bytes) + self.pending.len() as u64;
+        used + size as u64 > self.options.segment_bytes && used > frame::HEADER_BYTES as u64
     }
 
     fn encode(&mut self, frame: &Frame<'_>, last_of_group: bool) {

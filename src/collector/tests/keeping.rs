@@ -2,6 +2,7 @@ use super::*;
 use crate::actor::{Refused, run_local};
 use crate::apcloudy::{LogLevel, LogRecord};
 use crate::collector::log::{LogOptions, RecordLog};
+use crate::export::{FeedError, FeedSummary, ItemText};
 
 fn down() -> Answer {
     Answer::Retry { after: None, why: "503".into() }
@@ -42,6 +43,57 @@ fn a_group_is_kept_once_it_survives_a_kill() {
         assert_eq!(rig.stats.count("collector/groups"), 20);
         assert_eq!(rig.stats.count("collector/records/item"), 20);
         assert_eq!(rig.stats.count("collector/kept_turn_max"), 10);
+    });
+}
+
+/// A feed that looks into the spool before it takes its items: how many of them were there already.
+#[derive(Debug)]
+struct Witness {
+    spool: PathBuf,
+    late: Arc<std::sync::Mutex<Vec<String>>>,
+    calls: usize,
+}
+
+impl Feed for Witness {
+    fn write(&mut self, items: &[ItemText]) -> Result<(), FeedError> {
+        self.calls += 1;
+        let segments = std::fs::read_dir(&self.spool).unwrap().map(|entry| entry.unwrap().path());
+        let bytes: Vec<u8> = segments.flat_map(|path| std::fs::read(path).unwrap()).collect();
+        for item in items {
+            // In the spool it has a time behind its fields.
+            let text = item.as_str().trim_end_matches('}');
+            if memchr::memmem::find(&bytes, format!("{text},").as_bytes()).is_some() {
+                self.late.lock().unwrap().push(text.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), FeedError> {
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<FeedSummary, FeedError> {
+        assert!(self.calls > 3, "one turn fills several segments");
+        Ok(FeedSummary { uri: "witness".to_owned(), items: 0, bytes: 0 })
+    }
+}
+
+#[test]
+fn no_item_is_in_the_log_on_disk_before_it_is_in_the_feeds() {
+    run_local(async {
+        let dir = TempDir::new().unwrap();
+        let spool = dir.path().join("spool");
+        let late = Arc::default();
+        let witness = Witness { spool: spool.clone(), late: Arc::clone(&late), calls: 0 };
+        let mut setup = Setup { config: CollectorConfig { segment_bytes: 500, ..config() }, ..Setup::new(MemorySink::new()) };
+        setup.feeds.push(("witness".to_owned(), Box::new(witness)));
+        let mut rig = setup.start(&spool);
+        rig.orders(1..=40);
+        rig.run().await;
+        assert_eq!(rig.kept().len(), 40);
+        assert_eq!(*late.lock().unwrap(), [""; 0], "a kill would have left these out of the feed");
+        assert_eq!(rig.close().await.items, 40);
     });
 }
 

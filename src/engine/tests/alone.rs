@@ -22,7 +22,7 @@ use crate::engine::window::Bytes;
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Report};
 use crate::reporter::message::Order as ReporterOrder;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
-use crate::scheduler::message::{Due, Order, Paced, Ready, Verdict};
+use crate::scheduler::message::{Due, Order, Paced, Ready, Rest, Verdict};
 use crate::scheduler::store::Cursors;
 use crate::settings::{RequestRecords, Settings};
 
@@ -56,6 +56,7 @@ impl Alone {
             close_after: CloseAfter::default(),
             cursors: Cursors::default(),
             is_finished: false,
+            is_shared: false,
             may_differ: Box::new(|_| false),
             stays: Box::new(|_, to| to.host_str().is_some_and(|host| host.ends_with("shop.test"))),
             ask: Box::new(|job| {
@@ -91,7 +92,7 @@ impl Alone {
         let slot = SlotKey::of(request.url());
         let job = Box::new(Job::page(RequestId::child(None, 1), 1, request));
         let due = Due { job, slot, wants_sent: false, verdict: Verdict::Go };
-        let ready = Ready { jobs: vec![due], books: Books::default(), next_due: None, after_offer: 0, seq: 1 };
+        let ready = Ready { jobs: vec![due], books: Books::default(), next_due: None, after_offer: 0, seq: 1, rest: Rest::Ours };
         self.hub.fact(Fact::Ready(ready), self.now);
         self.acts().into_iter().find_map(|act| match act {
             Act::Broker(BrokerOrder::Acquire { tag, ask }) => Some((tag, ask)),

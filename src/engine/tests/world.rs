@@ -193,6 +193,7 @@ impl World {
             close_after: CloseAfter::default(),
             cursors: Cursors::default(),
             is_finished: false,
+            is_shared: false,
             may_differ: Box::new(|_| false),
             stays: Box::new(move |job, to| mood.wide || job.url().origin() == to.origin()),
             ask: Box::new(|job| {

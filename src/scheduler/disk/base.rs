@@ -58,6 +58,7 @@ impl Batch {
         self.rows.push((space, Slice::new(key.as_ref()), value.into().map(Slice::new)));
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }

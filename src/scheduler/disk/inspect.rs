@@ -1,6 +1,7 @@
 //! A frontier on disk as no crawl uses it: what is queued and what ended, one by one, and putting back what ended.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::base::Base;
 use super::changes::Changes;
@@ -8,7 +9,7 @@ use super::error::DiskError;
 use super::open::head;
 use super::place::Place;
 use super::rows::{self, Head, Space};
-use crate::scheduler::job::{Job, Outcome};
+use crate::scheduler::job::{Job, Outcome, RequestId};
 use crate::scheduler::record;
 
 /// Requests put back in one commit.
@@ -20,7 +21,7 @@ pub struct Inspection {
     // The lock goes last.
     pub(super) base: Base,
     pub(super) head: Head,
-    pub(super) place: Place,
+    _place: Place,
 }
 
 /// Why a request that ended is kept.
@@ -41,6 +42,8 @@ pub struct Record {
     pub age: u64,
     /// How it ended; none while it is queued.
     pub ended: Option<Outcome>,
+    /// When it may go, as time since the Unix epoch; zero for at once.
+    pub not_before: Duration,
     /// The request, or why it cannot be read.
     pub job: Result<Box<Job>, String>,
 }
@@ -56,7 +59,7 @@ impl Inspection {
         };
         let base = Base::open(place.dir(), &place.database())?;
         let head = head(place.dir(), &base)?;
-        Ok(Some(Self { base, head, place }))
+        Ok(Some(Self { base, head, _place: place }))
     }
 
     /// The requests in the queue, oldest first. A request that was put back counts as new.
@@ -64,7 +67,8 @@ impl Inspection {
         self.base.scan(Space::Jobs, &[]).map(|row| {
             let (key, value) = row?;
             let body = rows::open(Space::Jobs, &key, &value);
-            Ok(Record { age: rows::number(&key).unwrap_or_default(), ended: None, job: read(body) })
+            let (job, not_before) = read(body);
+            Ok(Record { age: rows::number(&key).unwrap_or_default(), ended: None, not_before, job })
         })
     }
 
@@ -82,10 +86,11 @@ impl Inspection {
             let body = rows::open_ended(&key, &value);
             let job = match place {
                 Some((rows::Kept::Damaged, _)) => Err("its record is damaged".to_owned()),
-                _ => read(body.map(|(_, record)| record)),
+                _ => read(body.map(|(_, record)| record)).0,
             };
             let age = place.map(|(_, age)| age).unwrap_or_default();
-            Ok((place.map(|(kept, _)| kept), Record { age, ended: body.map(|(outcome, _)| outcome), job }))
+            let record = Record { age, ended: body.map(|(outcome, _)| outcome), not_before: Duration::ZERO, job };
+            Ok((place.map(|(kept, _)| kept), record))
         });
         rows.take_while(move |row| row.as_ref().map_or(true, |(of, _)| of.is_none_or(|of| of == kept)))
             .map(|row| row.map(|(_, record)| record))
@@ -141,10 +146,11 @@ impl Inspection {
         let mut changes = Changes::default();
         let mut head = Head { commit: self.head.commit + 1, ..self.head };
         for (age, mut job) in chunk {
-            // It gets as many attempts as a new one.
+            // It gets as many attempts as a new one, and a name of its own: the record log may still say that the old one ended.
             job.attempts = 0;
+            job.id = RequestId::child(Some(job.id), u64::MAX);
             head.last_age += 1;
-            changes.put_job(head.last_age, |into| record::encode(&job, std::time::Duration::ZERO, into));
+            changes.put_job(head.last_age, |into| record::encode(&job, Duration::ZERO, into));
             changes.forget(kept.into(), age);
             let ended = if kept == Kept::Failed { &mut head.books.failed } else { &mut head.books.set_aside };
             *ended = ended.saturating_sub(1);
@@ -166,7 +172,13 @@ impl From<Kept> for rows::Kept {
     }
 }
 
-fn read(body: Option<&[u8]>) -> Result<Box<Job>, String> {
-    let body = body.ok_or_else(|| "its record fails its checksum".to_owned())?;
-    record::decode(body).map(|(job, _)| Box::new(job)).map_err(|error| error.to_string())
+/// A record's request, and when it may go.
+fn read(body: Option<&[u8]>) -> (Result<Box<Job>, String>, Duration) {
+    match body
+        .ok_or_else(|| "its record fails its checksum".to_owned())
+        .and_then(|body| record::decode(body).map_err(|e| e.to_string()))
+    {
+        Ok((job, not_before)) => (Ok(Box::new(job)), not_before),
+        Err(error) => (Err(error), Duration::ZERO),
+    }
 }

@@ -1,13 +1,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 mod commits;
+mod redirects;
 mod simulated;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::api::failure::FailureKind;
 use crate::scheduler::memory::MemoryStore;
-use crate::scheduler::message::{Accepted, Pacing};
+use crate::scheduler::message::{Accepted, Pacing, RobotsAnswer};
 use crate::scheduler::testing::{Fault, Fragile, child, config, job, unfiltered, with_priority};
 use crate::web::robots::Robots;
 
@@ -95,9 +97,9 @@ impl Played {
     fn end(&mut self, due: &Due) {
         if due.verdict == Verdict::Go {
             if due.wants_sent {
-                self.order(Order::Sent { slot: due.slot.clone(), at: self.now });
+                self.order(Order::Sent { id: RequestId(0), slot: due.slot.clone(), at: self.now });
             }
-            self.order(Order::Freed { slot: due.slot.clone() });
+            self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone() });
         }
         self.order(Order::Settle { id: due.job.id, outcome: Outcome::Handled });
     }
@@ -346,7 +348,7 @@ fn a_robots_request_that_ends_without_an_answer_holds_nobody_for_ever() {
     let mut played = Played::obeying();
     played.pages(&["http://a.test/1"]);
     let robots = played.pull(5).jobs.remove(0);
-    played.order(Order::Freed { slot: robots.slot });
+    played.order(Order::Freed { id: RequestId(0), slot: robots.slot });
     played.order(Order::Settle { id: robots.job.id, outcome: Outcome::Failed(FailureKind::Timeout) });
     let ready = played.ready().unwrap();
     assert!(matches!(ready.jobs[0].verdict, Verdict::RobotsUnavailable(_)));
@@ -358,7 +360,7 @@ fn a_robots_request_put_back_goes_again_after_its_delay_before_any_page() {
     let page = played.page("http://a.test/1");
     played.offer(vec![with_priority(page, i32::MAX)]);
     let robots = played.pull(5).jobs.remove(0);
-    played.order(Order::Freed { slot: robots.slot });
+    played.order(Order::Freed { id: RequestId(0), slot: robots.slot });
     played.order(Order::PutBack { job: robots.job, delay: 100 * MS });
     assert_eq!(played.turn(), Some(played.now + 100 * MS));
     assert!(played.facts.is_empty());
@@ -400,7 +402,7 @@ fn a_crawl_delay_paces_the_slot_from_the_first_page_on() {
     played.end(&robots);
     let page = played.ready().unwrap().jobs.remove(0);
     assert!(page.wants_sent);
-    played.order(Order::Sent { slot: page.slot, at: played.now });
+    played.order(Order::Sent { id: RequestId(0), slot: page.slot, at: played.now });
     assert_eq!(played.turn(), Some(played.now + 2_000 * MS));
     played.now += 1_999 * MS;
     assert!(played.next_paths().is_empty());
@@ -416,7 +418,7 @@ fn a_crawl_delay_that_becomes_known_holds_the_page_in_hand() {
     played.frontier.slots.set_pacing(Pacing { per_slot: 8, delay: 10 * MS, jitter: 0.0 }, played.now);
     played.offer(vec![free]);
     let first = played.pull(5).jobs.remove(0);
-    played.order(Order::Sent { slot: first.slot, at: played.now });
+    played.order(Order::Sent { id: RequestId(0), slot: first.slot, at: played.now });
     played.rules("http://a.test", "User-agent: *\nCrawl-delay: 1\n");
     let sent = played.now;
     played.now += 10 * MS;
@@ -458,15 +460,15 @@ fn hops_wait_for_the_delay_of_their_slot_and_pass_its_queue() {
     let mut played = Played::new(SchedulerConfig { pacing: Pacing { per_slot: 2, delay: 100 * MS, jitter: 0.0 }, ..config() });
     played.pages(&["http://a.test/1", "http://a.test/2"]);
     let first = played.pull(5).jobs.remove(0);
-    played.order(Order::Sent { slot: first.slot.clone(), at: played.now });
-    played.order(Order::Freed { slot: first.slot });
+    played.order(Order::Sent { id: RequestId(0), slot: first.slot.clone(), at: played.now });
+    played.order(Order::Freed { id: RequestId(0), slot: first.slot });
     assert!(played.hop(job(7, "http://a.test/hop")).is_none());
     played.now += 100 * MS;
     played.turn();
     let Some(Fact::Paced(paced)) = played.facts.pop_front() else { panic!() };
     assert!(paced.wants_sent && paced.verdict == Verdict::Go);
     assert!(played.facts.is_empty(), "the queue waits for the hop to be sent");
-    played.order(Order::Sent { slot: paced.slot, at: played.now });
+    played.order(Order::Sent { id: RequestId(0), slot: paced.slot, at: played.now });
     played.now += 100 * MS;
     assert_eq!(played.next_paths(), ["/2"]);
 }

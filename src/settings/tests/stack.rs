@@ -76,10 +76,10 @@ fn grace_and_close_timeout_share_25_seconds_and_name_both_sources() {
 }
 
 #[test]
-fn a_redis_frontier_is_refused_without_its_password() {
-    let found = errors(Layers::new().set("FRONTIER=redis://:canary@host/0"));
+fn a_frontier_over_tls_is_refused_without_its_password() {
+    let found = errors(Layers::new().set("FRONTIER=rediss://:canary@host/0"));
     let shown = found[0].to_string();
-    assert!(shown.contains("redis:// URL is not supported by this version"), "{shown}");
+    assert!(shown.contains("over TLS, which is not supported"), "{shown}");
     assert!(!shown.contains("canary"), "{shown}");
 }
 
@@ -87,6 +87,7 @@ fn a_redis_frontier_is_refused_without_its_password() {
 fn no_print_of_settings_shows_a_secret() {
     let layers = Layers::new()
         .set(r#"DEFAULT_REQUEST_HEADERS={"Authorization": "canary", "X-Own": "canary", "Cookie": "canary"}"#)
+        .set("FRONTIER=redis://:canary@host/0")
         .set(r#"FEEDS={"ftp://me:canary@host/a?b=canary": {"format": "csv"}}"#);
     let resolved = layers.resolve().unwrap();
     assert_eq!(resolved.settings.default_request_headers.get("cookie"), Some("canary"));

@@ -39,7 +39,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("LOG_LEVEL", _) => (json!("ERROR"), "ERROR".to_owned()),
         ("LOG_FORMAT", _) => (json!("json"), "json".to_owned()),
         ("PROGRESS", _) => (json!("lines"), "lines".to_owned()),
-        ("FRONTIER", _) => (json!("memory"), "memory".to_owned()),
+        ("FRONTIER", _) => (json!("redis://:a@host/1"), "redis://:a@host/1".to_owned()),
         ("FEED_EXPORT_ENCODING", _) => (json!("utf-8"), "utf-8".to_owned()),
         ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
@@ -194,6 +194,7 @@ fn the_documented_defaults_hold() {
     assert_eq!((settings.html_engine, settings.html_max_depth), (crate::html::Engine::Dragline, limits.depth));
     assert_eq!((settings.html_max_nodes, settings.html_max_attributes), (limits.nodes, limits.attributes));
     assert_eq!((settings.html_steps_per_byte, limits.steps), (limits.steps_per_byte, 100_000));
+    assert_eq!(settings.html_memory_per_byte, limits.memory_per_byte);
     assert_eq!(settings.data_dir, PathBuf::from(".dragline"));
     assert!(settings.robotstxt_obey && settings.download_verify_certificates);
 }

@@ -1,5 +1,6 @@
 //! A crawl program as a user writes it, with nothing but the public interface. The end-to-end tests build and run it.
 
+mod bookshop;
 mod chains;
 mod flood;
 mod myspider;
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
         note_what_is_kept(path.as_ref());
     }
     dragline::App::new()
+        .spider::<bookshop::Bookshop>()
         .spider::<chains::Chains>()
         .spider::<shop::Shop>()
         .spider::<pages::Pages>()

@@ -7,6 +7,8 @@ mod callbacks;
 mod crash;
 mod durable;
 mod fakes;
+#[cfg(feature = "redis")]
+mod fleet;
 mod keeping;
 mod limits;
 mod live;

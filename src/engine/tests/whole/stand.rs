@@ -35,14 +35,24 @@ use crate::export::Feed;
 use crate::parser::stage::{Listeners, Stage};
 use crate::plane::embedded::Embedded;
 use crate::plane::{Ask, ControlPlane, LeaseId, PlaneError, PlaneLedger, Report};
-use crate::run::{Backends, Entry, Job, Progress, Running, Threads, assemble, close};
+use crate::run::{Backends, Entry, Job, Keeping, Progress, Running, Threads, assemble, close};
 use crate::scheduler::MemoryStore;
+#[cfg(feature = "redis")]
+use crate::scheduler::fleet::fake::{Fake, World};
+#[cfg(feature = "redis")]
+use crate::scheduler::fleet::{FleetConfig, SharedFrontier};
 use crate::scheduler::store::Store;
 use crate::settings::{LeaseRule, OnFatal, Settings, UnmatchedLease};
 use crate::testkit::transport::{Answer, ScriptedTransport};
 
 /// A job that is not over by then never ends.
 const FOREVER: Duration = Duration::from_secs(3 * 3600);
+
+/// How long a worker of a fleet may give no sign of life, and how long its server may be out of reach.
+#[cfg(feature = "redis")]
+pub(super) const VISIBILITY: Duration = Duration::from_secs(30);
+#[cfg(feature = "redis")]
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A job before it is run.
 pub(super) struct Stand {
@@ -53,6 +63,9 @@ pub(super) struct Stand {
     /// The text of an identities file; without one everybody is anonymous.
     pub(super) identities: Option<String>,
     pub(super) store: Option<Box<dyn Store>>,
+    /// The frontier that it shares as a worker of this name, instead of a store.
+    #[cfg(feature = "redis")]
+    pub(super) fleet: Option<(Arc<Mutex<World>>, &'static str)>,
     pub(super) pipelines: Vec<(String, Box<dyn DynPipeline>)>,
     pub(super) extensions: Vec<Box<dyn Extension>>,
     pub(super) middlewares: Vec<Installed>,
@@ -143,6 +156,8 @@ impl Stand {
             judge: Box::new(|_, _| Judged::Grant),
             identities: None,
             store: None,
+            #[cfg(feature = "redis")]
+            fleet: None,
             pipelines: Vec::new(),
             extensions: Vec::new(),
             middlewares: Vec::new(),
@@ -208,7 +223,7 @@ impl Stand {
         if self.threads { run_system(self.play(act)) } else { run_local(self.play(act)) }
     }
 
-    async fn play<F: Future<Output = ()> + 'static>(self, act: impl FnOnce(Desk) -> F) -> Outcome {
+    pub(super) async fn play<F: Future<Output = ()> + 'static>(self, act: impl FnOnce(Desk) -> F) -> Outcome {
         let (desk, began, running, rest) = self.put_together();
         tokio::task::spawn_local(act(desk.clone()));
         let Running { ended, releasing, stop_actors, frontier, .. } = running;
@@ -225,7 +240,9 @@ impl Stand {
         tokio::time::sleep(Duration::from_millis(10)).await;
         stop_actors();
         // A disk that refuses to the last is what some tests are about.
-        let _ = close(&frontier, &ended);
+        if let Some(frontier) = frontier {
+            let _ = close(&frontier, &ended);
+        }
         rest.outcome(ended, took, &desk)
     }
 
@@ -302,7 +319,16 @@ impl Stand {
             progress: Arc::new(Progress::default()),
             seed: 5,
         };
-        let backends = Backends { plane: plane.clone(), transport: wire.clone(), store, delivery };
+        let frontier = Keeping::Alone(store);
+        #[cfg(feature = "redis")]
+        let frontier = self.fleet.map_or(frontier, |(world, name)| {
+            Keeping::Shared(Box::new(move |config, stats, now| {
+                let server = Box::new(Fake::new(&world, name, VISIBILITY));
+                let fleet = FleetConfig { wait: Some(PATIENCE), instance: u64::from(name.as_bytes()[0]) };
+                Arc::new(Mutex::new(SharedFrontier::new(config, fleet, server, stats, now)))
+            }))
+        });
+        let backends = Backends { plane: plane.clone(), transport: wire.clone(), frontier, delivery };
         let arbiters: Arc<Mutex<Vec<Arbiter>>> = Arc::default();
         let place = {
             let (arbiters, threads) = (arbiters.clone(), self.threads);
@@ -318,6 +344,7 @@ impl Stand {
         };
         let here = tokio::runtime::Handle::current();
         let threads = Threads {
+            scheduler: Place::Here,
             collector: Place::Here,
             courier: Place::Here,
             parsers: (0..self.parsers).map(|_| place()).collect(),

@@ -158,7 +158,7 @@ fn the_next_run_keeps_the_delay_after_the_last_request_of_the_one_before() {
     first.pages(&["http://a.test/1", "http://a.test/2"]);
     let due = first.pull(5).jobs.remove(0);
     first.now += 500 * MS;
-    first.order(Order::Sent { slot: due.slot.clone(), at: first.now });
+    first.order(Order::Sent { id: crate::scheduler::job::RequestId(0), slot: due.slot.clone(), at: first.now });
     first.end(&due);
     first.turn();
     // Half a second after the sending.

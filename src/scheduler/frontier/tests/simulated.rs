@@ -80,9 +80,9 @@ proptest! {
                 }
                 let fate = fates.next().unwrap_or(Fate::Settle);
                 if wants_sent && !matches!(fate, Fate::NeverSent) {
-                    played.order(Order::Sent { slot: slot.clone(), at: played.now });
+                    played.order(Order::Sent { id: RequestId(0), slot: slot.clone(), at: played.now });
                 }
-                played.order(Order::Freed { slot });
+                played.order(Order::Freed { id: RequestId(0), slot });
                 match fate {
                     Fate::NeverSent | Fate::Retry => {
                         played.order(Order::PutBack { job, delay: Duration::from_millis(u64::from(page % 70)) });
@@ -143,8 +143,8 @@ fn a_page_with_twenty_links_costs_less_than_five_microseconds() {
             (0..20).map(|k| child(page.job.id, k, &links[(n + 1).saturating_sub(usize::try_from(k).unwrap())])).collect();
         played.offers += 1;
         let began = std::time::Instant::now();
-        played.order(Order::Sent { slot: page.slot.clone(), at: played.now });
-        played.order(Order::Freed { slot: page.slot.clone() });
+        played.order(Order::Sent { id: RequestId(0), slot: page.slot.clone(), at: played.now });
+        played.order(Order::Freed { id: RequestId(0), slot: page.slot.clone() });
         played.order(Order::Offer { offer: played.offers, jobs: children, seeds: false });
         played.order(Order::Settle { id: page.job.id, outcome: Outcome::Handled });
         let upto = played.frontier.handed() + 1;

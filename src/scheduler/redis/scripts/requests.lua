@@ -1,0 +1,91 @@
+-- What becomes of requests that are out.
+
+local function admit(kind, id, host, rank, record)
+  write_outs()
+  if call('HSETNX', JOBS, id, record) == 0 then
+    return 0
+  end
+  call('HSET', OUT, id, entry(tag_of(rank, next_age(1), id), '-', kind, me, host))
+  outs[id] = nil
+  call('ZADD', FLIGHT, now + visibility, id)
+  holds(me, 1)
+  books.enqueued = books.enqueued + 1
+  books.pending = books.pending + 1
+  return 1
+end
+
+local function put_back(sign, time, id, host, rank, record)
+  local out = mine(id)
+  if not out then
+    return 0
+  end
+  take_from(id, out)
+  call('HSET', JOBS, id, record)
+  if sign == '+' and time > 0 then
+    time = now + time
+  end
+  enqueue(host, tag_of(rank, next_age(1), id), time)
+  return 1
+end
+
+local function give_back(id, after)
+  local out = mine(id)
+  if not out then
+    return 0
+  end
+  take_from(id, out)
+  enqueue(out.host, out.tag, after > 0 and now + after or 0)
+  return 1
+end
+
+local function settle(id, class, reason)
+  local out = mine(id)
+  if not out then
+    return 0
+  end
+  take_from(id, out)
+  if out.kind == 'p' and (class == 'failed' or class == 'set_aside') then
+    local kept = reason .. '\0' .. (call('HGET', JOBS, id) or '')
+    if class == 'failed' then
+      call('HSET', DEAD, id, kept)
+      call('HINCRBY', REASONS, reason, 1)
+    else
+      call('HSET', ASIDE, id, kept)
+    end
+  end
+  forget(id)
+  books[class] = books[class] + 1
+  return 1
+end
+
+local function sent(name, id, ago, pause)
+  local host = touch(name)
+  -- When it was returned meanwhile, another worker may be about to send it.
+  if host.unsent == id and mine(id) then
+    host.unsent = ''
+  end
+  host.closed = math.max(host.closed, now - ago + math.max(pause, host.crawl))
+  return 1
+end
+
+local function freed(id)
+  local out = mine(id)
+  if not out or not free_place(id, out) then
+    return 0
+  end
+  keep(id)
+  return 1
+end
+
+local function renew(size)
+  local lost = {}
+  for _ = 1, size do
+    local id = text()
+    if mine(id) then
+      call('ZADD', FLIGHT, now + visibility, id)
+    else
+      lost[#lost + 1] = id
+    end
+  end
+  return lost
+end

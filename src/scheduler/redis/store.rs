@@ -1,0 +1,187 @@
+//! One worker's place in one job at a server.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use redis::Value;
+
+use super::answer::{self, Applied, View};
+use super::batch::{Batch, Kind};
+use super::connection::{Args, Link};
+use super::error::RedisError;
+use super::keys;
+use super::options::{FleetPacing, Membership, RedisOptions};
+use super::script;
+use super::url::RedisUrl;
+
+/// The format of what is kept at the server.
+pub(super) const FORMAT: u32 = 1;
+
+/// The shortest visibility.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// A worker's place in a job.
+///
+/// Each call is one round trip and waits for it: it belongs on a thread of its own.
+pub struct RedisStore {
+    /// Behind a cell for the methods that only look.
+    pub(super) link: RefCell<Link>,
+    pub(super) member: Membership,
+    /// The job's meta hash.
+    pub(super) meta: Vec<u8>,
+    /// Names this process among those that ever join under the worker's name.
+    token: String,
+    /// The last number given to a batch.
+    number: u64,
+    pub(super) pacing: FleetPacing,
+    pub(super) view: View,
+    /// For the plain [`crate::scheduler::store::Store`]: what is not known to have happened.
+    pub(super) unsure: super::plain::Unsure,
+}
+
+impl RedisStore {
+    /// Joins a job, which is made if there is none.
+    ///
+    /// # Errors
+    /// When the server cannot be used, or the job belongs to another spider, a later version, or is none of ours.
+    pub fn open(url: &RedisUrl, member: Membership, options: RedisOptions) -> Result<Self, RedisError> {
+        for (what, given) in
+            [("the job id", &member.job), ("the spider's name", &member.spider), ("the worker's name", &member.worker)]
+        {
+            if given.is_empty() || given.len() > 200 || given.contains('\0') {
+                return Err(RedisError::Name { what, given: given.clone() });
+            }
+        }
+        let options = RedisOptions { visibility: options.visibility.max(SHORTEST), ..options };
+        let pacing = options.pacing;
+        let mut link = Link::new(url.clone(), options);
+        link.check_server()?;
+        let mut store = Self {
+            link: RefCell::new(link),
+            meta: format!("{}meta", keys::prefix(&member.job)).into_bytes(),
+            member,
+            token: uuid::Uuid::new_v4().simple().to_string(),
+            number: 0,
+            pacing,
+            view: View::empty(),
+            unsure: super::plain::Unsure::default(),
+        };
+        store.join()?;
+        store.apply(&mut Batch::new())?;
+        Ok(store)
+    }
+
+    /// Does a batch at the server, all of it or nothing.
+    ///
+    /// # Errors
+    /// When it is not known to be done. Unless the error is for good ([`RedisError::is_transient`]), give the
+    /// same batch again before any other: it is done once.
+    pub fn apply(&mut self, batch: &mut Batch) -> Result<Applied, RedisError> {
+        let number = *batch.number.get_or_insert(self.number + 1);
+        self.number = number;
+        let about = batch.about();
+        let link = self.link.get_mut();
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(1 << 52);
+        let numbers = [
+            number,
+            micros(link.options().visibility),
+            u64::from(self.pacing.per_host.max(1)),
+            micros(self.pacing.delay),
+            u64::try_from(about.1).unwrap_or(u64::MAX),
+        ];
+        let texts = [self.member.worker.as_bytes(), self.token.as_bytes()];
+        let args = Args::Written { texts: &texts, numbers: &numbers, parts: &[about, batch.wire()] };
+        let reply = link.script(&script::APPLY, &self.meta, &args)?;
+        self.read(reply, batch.kinds())
+    }
+
+    /// The job as it stood after the last batch.
+    #[must_use]
+    pub const fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Who this worker is.
+    #[must_use]
+    pub const fn member(&self) -> &Membership {
+        &self.member
+    }
+
+    /// How long what was handed out belongs to this worker without a renewal.
+    #[must_use]
+    pub fn visibility(&self) -> Duration {
+        self.link.borrow().options().visibility
+    }
+
+    /// Changes the pacing of hosts, from the next batch on.
+    pub const fn set_pacing(&mut self, pacing: FleetPacing) {
+        self.pacing = pacing;
+    }
+
+    /// What was saved under a name by [`Batch::save`].
+    ///
+    /// # Errors
+    /// When the server cannot be used.
+    pub fn state(&self, name: &str) -> Result<Option<Vec<u8>>, RedisError> {
+        let reply = self.link.borrow_mut().command(redis::cmd("HGET").arg(self.key("states")).arg(name))?;
+        match reply {
+            Value::BulkString(bytes) => Ok(Some(bytes)),
+            Value::Nil => Ok(None),
+            _ => Err(self.unreadable("a saved state")),
+        }
+    }
+
+    /// A key of the job.
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}{name}", keys::prefix(&self.member.job))
+    }
+
+    pub(super) fn unreadable(&self, what: &'static str) -> RedisError {
+        RedisError::Reply { address: self.link.borrow().address(), what }
+    }
+
+    fn join(&mut self) -> Result<(), RedisError> {
+        let visibility = self.visibility().as_micros().to_string();
+        let args = [FORMAT.to_string(), self.member.spider.clone(), self.member.worker.clone(), self.token.clone(), visibility];
+        let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
+        let reply = self.link.get_mut().script(&script::JOIN, &self.meta, &Args::List(&args))?;
+        let words = answer::array(reply).ok_or_else(|| self.unreadable("the answer to a worker that joins"))?;
+        let word = |at: usize| match words.get(at) {
+            Some(Value::BulkString(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::new(),
+        };
+        let job = self.member.job.clone();
+        match word(0).as_str() {
+            "ok" => Ok(()),
+            "foreign" => Err(RedisError::Foreign { address: self.link.borrow().address(), key: word(1) }),
+            "newer" => Err(RedisError::Newer { job, found: word(1), known: FORMAT }),
+            "spider" => Err(RedisError::OtherSpider { job, found: word(1), spider: self.member.spider.clone() }),
+            _ => Err(self.unreadable("the answer to a worker that joins")),
+        }
+    }
+
+    fn read(&mut self, reply: Value, kinds: &[Kind]) -> Result<Applied, RedisError> {
+        match &reply {
+            Value::BulkString(word) if word == b"taken" => {
+                return Err(RedisError::WorkerTaken { worker: self.member.worker.clone() });
+            }
+            Value::BulkString(word) if word == b"gone" => {
+                return Err(RedisError::Rewound { address: self.link.borrow().address() });
+            }
+            _ => {}
+        }
+        let applied = answer::applied(reply, kinds).map_err(|what| self.unreadable(what))?;
+        self.view = applied.view.clone();
+        Ok(applied)
+    }
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("link", &self.link)
+            .field("member", &self.member)
+            .field("view", &self.view)
+            .finish_non_exhaustive()
+    }
+}
