@@ -436,7 +436,13 @@ impl<S: Store> Run<'_, S> {
     fn offer(&mut self, jobs: Vec<Job>) -> Result<(), TestCaseError> {
         // The same id twice is offered by a parent only, whose children are known as long as it is out.
         let known: BTreeSet<RequestId> = self.model.jobs.values().map(|entry| entry.id).collect();
-        let is_new = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent)) || !known.contains(&job.id);
+        let is_sibling = |job: &Job| {
+            let siblings = job.parent.and_then(|parent| self.model.children.get(&parent));
+            siblings.is_some_and(|siblings| siblings.contains(&job.id))
+        };
+        let is_out = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent));
+        let mut new = BTreeSet::new();
+        let is_new = |job: &Job| is_sibling(job) || !known.contains(&job.id) && (new.insert(job.id) || is_out(job));
         let jobs: Vec<Job> = jobs.into_iter().filter(is_new).collect();
         self.last_offer.clone_from(&jobs);
         let expected = self.model.offer(&jobs);
