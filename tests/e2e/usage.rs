@@ -105,7 +105,9 @@ fn a_frontier_that_is_not_there_is_answered_with_what_to_give() {
 #[test]
 fn the_frontier_of_a_crawl_is_shown_and_its_failed_requests_go_back() {
     let folder = Folder::new();
-    let ended = folder.run(&["crawl", "bookshop", "-a", NOWHERE, "-s", "RETRY_ENABLED=false", "--jobdir", "job"]);
+    let crawl =
+        ["crawl", "bookshop", "-a", NOWHERE, "-s", "RETRY_ENABLED=false", "-s", "ROBOTSTXT_OBEY=false", "--jobdir", "job"];
+    let ended = folder.run(&crawl);
     assert_eq!(ended.code, Some(3), "{ended}");
     let listed = folder.run(&["frontier", "list", "job", "--failed"]);
     assert_eq!(listed.code, Some(0), "{listed}");
@@ -121,6 +123,10 @@ fn the_frontier_of_a_crawl_is_shown_and_its_failed_requests_go_back() {
     let value: serde_json::Value = serde_json::from_str(&stat.out).unwrap();
     assert_eq!((&value["books"]["pending"], &value["books"]["failed"]), (&1.into(), &0.into()), "{stat}");
     assert_eq!(value["spider"], "bookshop");
+    let again = folder.run(&crawl);
+    assert_eq!(again.code, Some(3), "{again}");
+    let stats: serde_json::Value = serde_json::from_str(&folder.run(&["stats"]).out).unwrap();
+    assert_eq!(stats["downloader/request_count"], 2, "both runs asked for it: {stats}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::error::DiskError;
 use super::open::head;
 use super::place::Place;
 use super::rows::{self, Head, Space};
-use crate::scheduler::job::{Job, Outcome};
+use crate::scheduler::job::{Job, Outcome, RequestId};
 use crate::scheduler::record;
 
 /// Requests put back in one commit.
@@ -21,7 +21,7 @@ pub struct Inspection {
     // The lock goes last.
     pub(super) base: Base,
     pub(super) head: Head,
-    pub(super) place: Place,
+    _place: Place,
 }
 
 /// Why a request that ended is kept.
@@ -59,7 +59,7 @@ impl Inspection {
         };
         let base = Base::open(place.dir(), &place.database())?;
         let head = head(place.dir(), &base)?;
-        Ok(Some(Self { base, head, place }))
+        Ok(Some(Self { base, head, _place: place }))
     }
 
     /// The requests in the queue, oldest first. A request that was put back counts as new.
@@ -74,8 +74,12 @@ impl Inspection {
 
     /// The requests that ended and are kept for a reason, oldest first.
     pub fn kept(&self, kept: Kept) -> impl Iterator<Item = Result<Record, DiskError>> + '_ {
+        self.kept_from(kept, 0)
+    }
+
+    fn kept_from(&self, kept: Kept, age: u64) -> impl Iterator<Item = Result<Record, DiskError>> + '_ {
         let kept = rows::Kept::from(kept);
-        let rows = self.base.scan(Space::Ended, &[kept as u8]);
+        let rows = self.base.scan(Space::Ended, &rows::ended_key(kept, age));
         let rows = rows.map(|row| {
             let (key, value) = row?;
             let place = rows::kept_and_age(&key);
@@ -114,7 +118,7 @@ impl Inspection {
         loop {
             let mut chunk = Vec::new();
             let mut is_last = true;
-            for record in self.kept(kept).skip_while(|record| record.as_ref().is_ok_and(|record| record.age < from)) {
+            for record in self.kept_from(kept, from) {
                 let record = record?;
                 if chunk.len() == CHUNK {
                     is_last = false;
@@ -142,8 +146,9 @@ impl Inspection {
         let mut changes = Changes::default();
         let mut head = Head { commit: self.head.commit + 1, ..self.head };
         for (age, mut job) in chunk {
-            // It gets as many attempts as a new one.
+            // It gets as many attempts as a new one, and a name of its own: the record log may still say that the old one ended.
             job.attempts = 0;
+            job.id = RequestId::child(Some(job.id), u64::MAX);
             head.last_age += 1;
             changes.put_job(head.last_age, |into| record::encode(&job, Duration::ZERO, into));
             changes.forget(kept.into(), age);
