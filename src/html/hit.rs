@@ -30,7 +30,7 @@ impl Hit {
     pub(crate) fn attr(self, arena: &Arena) -> Option<Attr> {
         match self {
             Self::Node(_) => None,
-            Self::Attr { owner, place } => arena.attrs(owner).nth(place as usize),
+            Self::Attr { owner, place } => arena.attr_at(owner, place),
         }
     }
 

@@ -22,6 +22,9 @@ pub struct Limits {
     /// Elements that the rules make again from an open one, as for each paragraph in an unclosed `<b>`, for each 32 bytes
     /// of the source, beside 1,000 of them. 1.
     pub repeats_per_32_bytes: u64,
+    /// Bytes of memory that a page takes while it is parsed, for each byte of the source; 256 KiB always. Real pages need 3; what
+    /// needs more than 8 is mostly tags of one letter with one letter between them. 8.
+    pub memory_per_byte: usize,
 }
 
 impl Default for Limits {
@@ -34,6 +37,7 @@ impl Default for Limits {
             attributes: 8_000_000,
             attributes_per_element: 4_096,
             repeats_per_32_bytes: 1,
+            memory_per_byte: 8,
         }
     }
 }
@@ -48,6 +52,7 @@ impl Limits {
         attributes: 1 << 31,
         attributes_per_element: usize::MAX,
         repeats_per_32_bytes: u64::MAX,
+        memory_per_byte: usize::MAX,
     };
 
     /// Steps a source of so many bytes may take.
@@ -58,6 +63,11 @@ impl Limits {
     /// Elements the rules may make again for a source of so many bytes.
     pub(crate) fn repeats_for(&self, bytes: usize) -> u64 {
         self.repeats_per_32_bytes.saturating_mul(bytes as u64 / 32).saturating_add(1_000)
+    }
+
+    /// Bytes of memory a source of so many bytes may take.
+    pub(crate) fn memory_for(&self, bytes: usize) -> usize {
+        self.memory_per_byte.saturating_mul(bytes).max(256 * 1024)
     }
 }
 
@@ -77,6 +87,8 @@ pub struct Exceeded {
     pub steps: bool,
     /// [`Limits::nodes`], or repeated elements: the page ends where it was met.
     pub nodes: bool,
+    /// [`Limits::memory_per_byte`]: the page ends where it was met.
+    pub memory: bool,
     /// Attributes were left out, of one element or of all from some place on.
     pub attributes: bool,
     /// The source is longer than 2 GiB, or what had to be written anew is: the rest was not read.
@@ -93,6 +105,6 @@ impl Exceeded {
     /// Whether a part of the source was not parsed.
     #[must_use]
     pub fn is_cut(self) -> bool {
-        self.steps || self.nodes || self.length
+        self.steps || self.nodes || self.memory || self.length
     }
 }

@@ -49,6 +49,7 @@ fn note_exceeded(exceeded: Exceeded, url: &str, stats: &Stats) {
         (exceeded.depth, "html/exceeded/depth", "HTML_MAX_DEPTH"),
         (exceeded.steps, "html/exceeded/steps", "HTML_STEPS_PER_BYTE"),
         (exceeded.nodes, "html/exceeded/nodes", "HTML_MAX_NODES, or elements that HTML repeats"),
+        (exceeded.memory, "html/exceeded/memory", "HTML_MEMORY_PER_BYTE"),
         (exceeded.attributes, "html/exceeded/attributes", "HTML_MAX_ATTRIBUTES, or 4096 of one element"),
         (exceeded.length, "html/exceeded/length", "2 GiB"),
     ] {

@@ -135,8 +135,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     #[cfg(feature = "redis")]
     let frontier = match fleet::Fleet::of(&settings, &spec.job_id, spec.spider.name)? {
         Some(fleet) => {
+            let joined = fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?;
             fleet.bury(&earlier, seeds.log_id);
-            fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?
+            joined
         }
         None => Keeping::Alone(frontier::open(&settings, &delivery.ends)?),
     };
@@ -285,7 +286,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     if let Some(dir) = settings.jobdir.as_ref().filter(|_| !settings.frontier.is_shared())
         && ended.reason == FINISHED
         && ended.delivery.undelivered_records == 0
-        && ended.code == 0
+        && matches!(ended.code, 0 | 3)
         && let Err(error) = jobdir::note_finished(dir)
     {
         tracing::warn!(%error, "the next run with this JOBDIR will have to find out itself that the job is finished");

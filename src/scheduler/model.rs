@@ -5,6 +5,8 @@
 //! back, settles, gates, time, commits that fail, and crashes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod state;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,8 +14,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use super::job::{Books, Job, Outcome, RequestId, SlotKey};
-use super::store::{Cursors, Offered, Pulled, Store};
+use self::state::{Entry, State};
+use super::job::{Job, Outcome, RequestId, SlotKey};
+use super::store::{Cursors, Medium, Pulled, Store};
 use super::testing::{child, job, unfiltered};
 use crate::api::failure::FailureKind;
 
@@ -63,7 +66,7 @@ enum Step {
         parent: Option<usize>,
         links: Vec<Link>,
     },
-    /// The last offer once more, as a parent that runs again makes it.
+    /// The last offer once more, as its parent makes it that runs again.
     OfferAgain,
     Pull {
         host: usize,
@@ -76,6 +79,12 @@ enum Step {
         delay: u64,
         host: usize,
         priority: i32,
+    },
+    /// A redirect was followed.
+    Replace {
+        which: usize,
+        host: usize,
+        page: u8,
     },
     Settle {
         which: usize,
@@ -136,6 +145,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => host.clone().prop_map(|host| Step::PullAll { host }),
         4 => (0_usize..8, 0_u64..4, host.clone(), -1..2)
             .prop_map(|(which, delay, host, priority)| Step::PutBack { which, delay, host, priority }),
+        2 => (0_usize..8, host.clone(), 0_u8..8).prop_map(|(which, host, page)| Step::Replace { which, host, page }),
         5 => (0_usize..8, outcome).prop_map(|(which, outcome)| Step::Settle { which, outcome }),
         1 => Just(Step::SettleUnknown),
         1 => (0_u64..3).prop_map(|index| Step::Admit { index }),
@@ -153,116 +163,6 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 const STATES: [&str; 2] = ["cookies", "counters"];
-
-/// A job, as far as the model looks at it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    id: RequestId,
-    host: String,
-    path: String,
-    priority: i32,
-    attempts: u32,
-    not_before: Duration,
-    out: bool,
-}
-
-#[derive(Debug, Clone, Default)]
-struct State {
-    /// By age.
-    jobs: BTreeMap<u64, Entry>,
-    seen: BTreeSet<u128>,
-    children: BTreeMap<RequestId, BTreeSet<RequestId>>,
-    books: Books,
-    cursors: Cursors,
-    gates: BTreeMap<SlotKey, Duration>,
-    states: BTreeMap<&'static str, Vec<u8>>,
-    last_age: u64,
-}
-
-impl State {
-    fn add(&mut self, job: &Job, not_before: Duration, out: bool) {
-        self.last_age += 1;
-        let entry = Entry {
-            id: job.id,
-            host: SlotKey::of(job.url()).0.to_string(),
-            path: job.url().path().to_owned(),
-            priority: job.request.priority_value(),
-            attempts: job.attempts,
-            not_before,
-            out,
-        };
-        self.jobs.insert(self.last_age, entry);
-    }
-
-    fn count_new(&mut self) {
-        self.books.enqueued += 1;
-        self.books.pending += 1;
-    }
-
-    fn out(&self, id: RequestId) -> Option<u64> {
-        self.jobs.iter().find(|(_, entry)| entry.out && entry.id == id).map(|(age, _)| *age)
-    }
-
-    fn offer(&mut self, jobs: &[Job]) -> Offered {
-        let mut offered = Offered::default();
-        for job in jobs {
-            let siblings = job.parent.and_then(|parent| self.children.get(&parent));
-            if siblings.is_some_and(|siblings| siblings.contains(&job.id)) {
-                offered.repeated += 1;
-            } else if !job.request.is_unfiltered() && self.seen.contains(&job.key) {
-                offered.duplicates += 1;
-            } else {
-                offered.stored += 1;
-                self.seen.insert(job.key);
-                if let Some(parent) = job.parent.filter(|parent| self.out(*parent).is_some()) {
-                    self.children.entry(parent).or_default().insert(job.id);
-                }
-                self.count_new();
-                self.add(job, Duration::ZERO, false);
-            }
-        }
-        offered
-    }
-
-    fn first(&mut self, host: &str, now: Duration) -> Result<&mut Entry, Option<Duration>> {
-        let queued = || self.jobs.iter().filter(|(_, entry)| !entry.out && entry.host == host);
-        let due = queued().filter(|(_, entry)| entry.not_before <= now);
-        let first = due.max_by_key(|(age, entry)| (entry.priority, std::cmp::Reverse(**age))).map(|(age, _)| *age);
-        let earliest = queued().map(|(_, entry)| entry.not_before).min();
-        first.and_then(|age| self.jobs.get_mut(&age)).ok_or(earliest)
-    }
-
-    fn settle(&mut self, id: RequestId, outcome: Outcome) -> bool {
-        let Some(age) = self.out(id) else {
-            return false;
-        };
-        self.jobs.remove(&age);
-        self.children.remove(&id);
-        self.books.settle(outcome);
-        true
-    }
-
-    fn put_back(&mut self, job: &Job, not_before: Duration) {
-        if let Some(age) = self.out(job.id) {
-            self.jobs.remove(&age);
-            self.add(job, not_before, false);
-        }
-    }
-
-    fn recover(&mut self) -> u64 {
-        let out = self.jobs.values_mut().filter(|entry| entry.out);
-        out.map(|entry| entry.out = false).count() as u64
-    }
-
-    fn slots(&self, now: Duration) -> BTreeMap<String, Duration> {
-        let mut slots = BTreeMap::new();
-        for entry in self.jobs.values().filter(|entry| !entry.out) {
-            let earliest = slots.entry(entry.host.clone()).or_insert(Duration::MAX);
-            *earliest = entry.not_before.max(now).min(*earliest);
-        }
-        slots
-    }
-}
 
 /// A run: the store, the model as it stands, and as it stood at the last commit.
 struct Run<'a, S> {
@@ -316,6 +216,7 @@ impl<S: Store> Run<'_, S> {
                 self.offer(jobs)?;
             }
             Step::OfferAgain => {
+                self.rerun_parent()?;
                 let jobs = self.last_offer.clone();
                 self.offer(jobs)?;
             }
@@ -332,6 +233,16 @@ impl<S: Store> Run<'_, S> {
                     self.store.put_back(job.clone(), not_before).map_err(failed)?;
                     // It is not out any more: nothing may come of this.
                     self.store.put_back(job, not_before).map_err(failed)?;
+                }
+            }
+            Step::Replace { which, host, page } => {
+                if let Some(job) = self.which(*which).and_then(|id| self.out.get_mut(&id)) {
+                    job.request.set_url(format!("http://{}/to/{page}", HOSTS.get(*host).unwrap()).parse().unwrap());
+                    self.store.replace(job).map_err(failed)?;
+                    // Others give it back as it was pulled.
+                    if self.store.medium() == Medium::Disk {
+                        self.model.replace(job);
+                    }
                 }
             }
             Step::Settle { which, outcome } => {
@@ -433,10 +344,26 @@ impl<S: Store> Run<'_, S> {
         if link.unfiltered { unfiltered(made) } else { made }
     }
 
+    /// Pulls the parent of the last offer, when it is in the queue again.
+    fn rerun_parent(&mut self) -> Result<(), TestCaseError> {
+        let parent = self.last_offer.first().and_then(|job| job.parent);
+        let queued = self.model.jobs.values().find(|entry| Some(entry.id) == parent && !entry.out);
+        if let Some((id, host)) = queued.map(|entry| (entry.id, entry.host.clone())) {
+            while !self.out.contains_key(&id) && self.pull(&host)? {}
+        }
+        Ok(())
+    }
+
     fn offer(&mut self, jobs: Vec<Job>) -> Result<(), TestCaseError> {
         // The same id twice is offered by a parent only, whose children are known as long as it is out.
         let known: BTreeSet<RequestId> = self.model.jobs.values().map(|entry| entry.id).collect();
-        let is_new = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent)) || !known.contains(&job.id);
+        let is_sibling = |job: &Job| {
+            let siblings = job.parent.and_then(|parent| self.model.children.get(&parent));
+            siblings.is_some_and(|siblings| siblings.contains(&job.id))
+        };
+        let is_out = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent));
+        let mut new = BTreeSet::new();
+        let is_new = |job: &Job| is_sibling(job) || !known.contains(&job.id) && (new.insert(job.id) || is_out(job));
         let jobs: Vec<Job> = jobs.into_iter().filter(is_new).collect();
         self.last_offer.clone_from(&jobs);
         let expected = self.model.offer(&jobs);
@@ -486,13 +413,4 @@ impl<S: Store> Run<'_, S> {
         }
         Ok(())
     }
-}
-
-#[test]
-fn the_memory_store_behaves_like_the_model() {
-    run_model(&Harness {
-        make: Box::new(|| super::memory::MemoryStore::new(usize::MAX)),
-        crash: Box::new(|store| (store, Lost::Nothing)),
-        fail: Box::new(|_, _| false),
-    });
 }

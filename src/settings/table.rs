@@ -101,6 +101,9 @@ settings_table! {
         /// Steps through lists of open elements for each byte of a page, beside 100,000; real pages need 0.11. Where a page takes
         /// more, its tree ends there.
         "HTML_STEPS_PER_BYTE" Restart html_steps_per_byte: u64 = Whole::<u64>::between(1, 1_000_000), json!(16);
+        /// Bytes of memory that a page takes while it is parsed, for each byte of it; 256 KiB always. Real pages need 3. Where
+        /// a page takes more, its tree ends there.
+        "HTML_MEMORY_PER_BYTE" Restart html_memory_per_byte: usize = Whole::<usize>::between(1, 1_000_000), json!(8);
     }
     "Redirects and retries" {
         /// Follow redirects.
@@ -232,7 +235,7 @@ settings_table! {
         /// Which requests are leased from which site and client; the first match wins.
         "LEASES" Restart leases: Vec<LeaseRule> = LeaseRules, json!([]);
         /// Requests of one site that may wait for a lease.
-        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(64);
+        "ACQUIRE_PENDING_PER_SITE" Restart acquire_pending_per_site: usize = Whole::<usize>::between(1, 100_000), json!(128);
         /// Time without any grant after which a site's requests are given up.
         "LEASE_GIVE_UP" Live lease_give_up: Duration = Span::seconds(1.0, 30.0 * DAY), json!(1800);
         /// Requests that no rule of `LEASES` matches, with the control plane at `SPINNERET_URL`: `refuse` drops them, counted and
@@ -341,6 +344,7 @@ impl Settings {
             nodes: self.html_max_nodes,
             attributes: self.html_max_attributes,
             steps_per_byte: self.html_steps_per_byte,
+            memory_per_byte: self.html_memory_per_byte,
             ..Limits::default()
         };
         PageOptions::default().engine(self.html_engine).limits(limits)

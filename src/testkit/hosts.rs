@@ -25,7 +25,6 @@ impl KnownHosts {
     #[must_use]
     pub fn new(store: Box<dyn Store>, per_host: usize) -> Self {
         let config = SchedulerConfig {
-            disk_wait: Duration::from_secs(60),
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,

@@ -17,7 +17,7 @@ use super::user_crate;
 fn site(pages: usize) -> Server {
     Server::start(move |asked| match asked.path() {
         "/" => Answer::html((0..pages).map(|n| format!("<a href=/p/{n}>{n}</a>")).collect::<String>()),
-        _ => Answer::html("<title>x</title>").after(Duration::from_millis(20)),
+        _ => Answer::html("<title>x</title>").after(Duration::from_millis(40)),
     })
 }
 
@@ -88,9 +88,10 @@ fn a_retry_after_is_kept_over_a_kill() {
 
 #[test]
 fn cookies_and_counters_are_kept_over_a_stop_and_counters_are_those_of_all_runs() {
+    const PAGES: usize = 200;
     let server = Server::start(move |asked| match asked.path() {
         "/" => {
-            let links: String = (0..60).map(|n| format!("<a href=/p/{n}>{n}</a>")).collect();
+            let links: String = (0..PAGES).map(|n| format!("<a href=/p/{n}>{n}</a>")).collect();
             let headers = vec![("content-type", "text/html".to_owned()), ("set-cookie", "visit=42; Path=/".to_owned())];
             Answer::Whole(200, headers, links.into_bytes())
         }
@@ -107,7 +108,7 @@ fn cookies_and_counters_are_kept_over_a_stop_and_counters_are_those_of_all_runs(
     for asked in server.asked().iter().filter(|asked| asked.path().starts_with("/p/")) {
         assert_eq!(asked.header("cookie"), Some("visit=42"), "{asked:?}");
     }
-    assert_eq!(stat(&folder, "item_scraped_count"), Some(61), "{last}");
+    assert_eq!(stat(&folder, "item_scraped_count"), Some(PAGES as u64 + 1), "{last}");
     assert_eq!(stat(&folder, "downloader/request_count"), Some(server.asked().len() as u64), "{last}");
     assert_eq!(stat(&folder, "books/enqueued"), Some(Books::of(&last).taken), "{last}");
 }
@@ -141,7 +142,8 @@ fn refused(folder: &Folder, server: &Server) -> Ended {
 
 #[test]
 fn a_frontier_that_cannot_be_used_is_refused_with_the_way_out_and_left_as_it_is() {
-    let server = site(30);
+    const PAGES: usize = 300;
+    let server = site(PAGES);
     let foreign = Folder::new();
     foreign.write("job/frontier/thesis.txt", "the only copy");
     refused(&foreign, &server).says(&["thesis.txt", "JOBDIR"]);
@@ -163,7 +165,7 @@ fn a_frontier_that_cannot_be_used_is_refused_with_the_way_out_and_left_as_it_is(
     start(&newer, &server, &[]).end().with_code(0);
     assert!(server.asked().len() > before);
     let urls: BTreeSet<String> = items(&newer).iter().map(|item| item["url"].to_string()).collect();
-    assert_eq!((urls.len(), items(&newer).len()), (31, 31));
+    assert_eq!((urls.len(), items(&newer).len()), (PAGES + 1, PAGES + 1));
 
     let gone = begun();
     std::fs::remove_dir_all(gone.file("job/frontier/db")).unwrap();
@@ -177,9 +179,9 @@ fn a_frontier_that_cannot_be_used_is_refused_with_the_way_out_and_left_as_it_is(
 /// A frontier whose files have turned to noise: it is refused, or what was lost is told. Never a panic, never silence.
 #[test]
 fn a_damaged_frontier_is_told() {
-    let server = site(200);
+    let server = site(400);
     let folder = Folder::new();
-    kill_after(&server, 60, start(&folder, &server, &[]));
+    kill_after(&server, 120, start(&folder, &server, &[]));
     let inside = |path: &std::path::Path| path.starts_with(folder.file("job/frontier/db"));
     let files: Vec<_> = folder.files().into_iter().filter(|path| inside(path)).collect();
     assert!(!files.is_empty());
@@ -235,7 +237,7 @@ fn requests_of_a_step_that_is_gone_are_set_aside_and_come_back_with_it() {
     let done = authors(&items(&folder));
     assert_eq!(done + set_aside, 40, "{without}");
 
-    let listed = folder.run(&["frontier", "list", "job"]);
+    let listed = folder.run(&["frontier", "list", "job", "--set-aside"]);
     assert_eq!(listed.code, Some(0), "{listed}");
     let stat = folder.run(&["frontier", "stat", "job"]);
     assert_eq!(stat.code, Some(0), "{stat}");

@@ -2,7 +2,7 @@
 
 use super::super::names::NameId;
 use super::super::span::Span;
-use super::{Arena, Kind, NodeId};
+use super::{Arena, IS_FAR, Kind, Node, NodeId};
 
 /// The attributes of a tag: where their list starts in the arena. Elements may share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,16 @@ impl Arena {
     #[inline]
     pub(crate) fn attr_list(&self, id: NodeId) -> AttrList {
         let node = self.node(id);
-        if node.kind() == Kind::Element { AttrList(node.second) } else { AttrList::EMPTY }
+        if node.head & 0xf == Kind::Element as u32 { self.list_of(node) } else { AttrList::EMPTY }
+    }
+
+    /// The attribute list of a node that is an element.
+    #[inline]
+    pub(super) fn list_of(&self, node: &Node) -> AttrList {
+        if node.head & IS_FAR == 0 {
+            return AttrList(node.data);
+        }
+        self.far.get(node.data as usize).map_or(AttrList::EMPTY, |far| AttrList(far.attrs))
     }
 
     /// The attributes of a list, in the order of the source.
@@ -73,6 +82,13 @@ impl Arena {
     #[inline]
     pub(crate) fn attrs(&self, id: NodeId) -> Attrs<'_> {
         self.attrs_in(self.attr_list(id))
+    }
+
+    /// The attribute at a place of the list of an element that is as long.
+    #[inline]
+    pub(crate) fn attr_at(&self, id: NodeId, place: u32) -> Option<Attr> {
+        let list = self.attr_list(id);
+        if list.is_empty() { None } else { self.attrs.get(list.0 as usize + place as usize).copied() }
     }
 
     /// The value of an attribute of a list.
@@ -170,7 +186,12 @@ impl Arena {
         self.end_attrs_at(start + len - 1);
         #[allow(clippy::cast_possible_truncation, reason = "at most one attribute for two bytes of source, and room for as many")]
         let start = start as u32;
-        self.edit(id, |node| node.second = start);
+        let node = *self.node(id);
+        if node.head & IS_FAR == 0 {
+            self.edit(id, |node| node.data = start);
+        } else if let Some(far) = self.far.get_mut(node.data as usize) {
+            far.attrs = start;
+        }
         Added { compared: compared + len, is_cut }
     }
 

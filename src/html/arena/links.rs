@@ -1,16 +1,16 @@
 //! Links between nodes: putting them in, taking them out, and whether ids still ascend in document order.
 
 use super::node::Node;
-use super::{Arena, NodeId};
+use super::{Arena, CHILD_IS_NEXT, Far, IS_FAR, NodeId};
 
 impl Arena {
     /// Makes `child`, which is nowhere, the last child of `parent`.
     #[inline]
     pub(crate) fn append(&mut self, parent: NodeId, child: NodeId) {
         self.note_order(parent, child);
-        let first = NodeId(self.node(parent).first);
+        let first = self.first_child(parent);
         if first.is_none() {
-            self.edit(parent, |node| node.first = child.0);
+            self.set_first(parent, child);
             self.edit(child, |node| {
                 node.parent = parent;
                 node.prev = child;
@@ -26,13 +26,28 @@ impl Arena {
         });
     }
 
+    /// Makes a new node the last child of `parent`.
+    #[inline]
+    pub(super) fn push_last(&mut self, parent: NodeId, node: Node) -> NodeId {
+        let id = NodeId::at(self.nodes.len());
+        let first = self.first_child(parent);
+        let mut prev = id;
+        if first.is_none() {
+            self.set_first(parent, id);
+        } else {
+            self.edit(first, |node| prev = std::mem::replace(&mut node.prev, id));
+            self.edit(prev, |node| node.next = id);
+        }
+        self.note_last(parent, id);
+        self.push(Node { parent, prev, ..node })
+    }
+
     /// Puts `child`, which is nowhere, before `sibling`.
     pub(crate) fn insert_before(&mut self, sibling: NodeId, child: NodeId) {
         self.in_order = false;
         let Node { parent, prev, .. } = *self.node(sibling);
-        let is_first = NodeId(self.node(parent).first) == sibling;
-        if is_first {
-            self.edit(parent, |node| node.first = child.0);
+        if self.first_child(parent) == sibling {
+            self.set_first(parent, child);
         } else {
             self.edit(prev, |node| node.next = child);
         }
@@ -51,9 +66,9 @@ impl Arena {
             return;
         }
         self.in_order = false;
-        let first = NodeId(self.node(parent).first);
+        let first = self.first_child(parent);
         if first == id {
-            self.edit(parent, |node| node.first = next.0);
+            self.set_first(parent, next);
             // The new first child takes over the link to the last one.
             self.edit(next, |node| node.prev = prev);
         } else {
@@ -70,12 +85,12 @@ impl Arena {
 
     /// Moves all children of a node to the end of another one, which has none of its own. Gives how many.
     pub(crate) fn move_children(&mut self, from: NodeId, to: NodeId) -> usize {
-        let first = self.node(from).first;
+        let first = self.first_child(from);
         self.in_order = false;
-        self.edit(from, |node| node.first = u32::MAX);
-        self.edit(to, |node| node.first = first);
+        self.set_first(from, NodeId::NONE);
+        self.set_first(to, first);
         let mut moved = 0;
-        let mut child = NodeId(first);
+        let mut child = first;
         while child.is_some() {
             self.edit(child, |node| node.parent = to);
             child = self.node(child).next;
@@ -84,9 +99,49 @@ impl Arena {
         moved
     }
 
+    /// Says what the first child of an element is, or that it has none.
+    #[inline]
+    fn set_first(&mut self, id: NodeId, child: NodeId) {
+        let head = self.node(id).head;
+        if head & IS_FAR == 0 && (child.is_none() || child.0 == id.0.wrapping_add(1)) {
+            let bit = if child.is_some() { CHILD_IS_NEXT } else { 0 };
+            self.edit(id, |node| node.head = head & !CHILD_IS_NEXT | bit);
+        } else {
+            self.set_far_first(id, child);
+        }
+    }
+
+    #[inline(never)]
+    #[allow(clippy::cast_possible_truncation, reason = "at most one for each node")]
+    fn set_far_first(&mut self, id: NodeId, child: NodeId) {
+        let node = *self.node(id);
+        if node.head & IS_FAR != 0 {
+            if let Some(far) = self.far.get_mut(node.data as usize) {
+                far.first = child;
+            }
+            return;
+        }
+        if self.far.len() == self.far.capacity() {
+            self.far.reserve_exact(self.more(self.far.len()));
+        }
+        let place = self.far.len() as u32;
+        self.far.push(Far { first: child, attrs: node.data });
+        self.edit(id, |node| {
+            node.data = place;
+            node.head = node.head & !CHILD_IS_NEXT | IS_FAR;
+        });
+    }
+
     /// Ids ascend in document order as long as each new node goes behind the one made before it.
     #[inline]
     fn note_order(&mut self, parent: NodeId, child: NodeId) {
+        self.note_last(parent, child);
+        self.in_order = self.in_order && child.index() + 1 == self.nodes.len();
+    }
+
+    /// The same of a node that is made only now.
+    #[inline]
+    fn note_last(&mut self, parent: NodeId, child: NodeId) {
         if !self.in_order {
             return;
         }
@@ -100,6 +155,5 @@ impl Arena {
             }
             id = self.node(id).parent;
         }
-        self.in_order = child.index() + 1 == self.nodes.len();
     }
 }

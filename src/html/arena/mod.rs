@@ -17,11 +17,14 @@ use bytes::Bytes;
 use super::names::{Interner, NameId};
 use super::span::Span;
 
-use node::{NODE, NOWHERE, Node};
+use node::{CHILD_IS_NEXT, Far, IS_FAR, IS_LONG, MOST_SHORT, NODE, NOWHERE, Node};
 
 pub(crate) use attrs::{Attr, AttrList};
 pub use node::Namespace;
 pub(crate) use node::{Kind, NodeId};
+
+/// Bytes of memory of a node.
+pub(crate) const NODE_BYTES: usize = size_of::<Node>();
 
 /// The nodes of a page, with what their spans point to.
 #[derive(Debug)]
@@ -30,12 +33,18 @@ pub(crate) struct Arena {
     /// Bytes that do not stand in the source as they are: decoded references, lower-cased names, joined texts.
     pub(crate) side: Vec<u8>,
     nodes: Vec<Node>,
+    /// Of elements whose first child is not the node made right after them.
+    far: Vec<Far>,
+    /// Spans that their nodes have no room for: of processing instructions, of joined texts and of long ones.
+    long: Vec<Span>,
     attrs: Vec<Attr>,
     names: Interner,
     /// Elements whose attributes were added to, with the room their list has: one `html` and one `body` at most.
     roomy: Vec<(NodeId, usize)>,
     /// How many bytes of the source were read.
     read: usize,
+    /// From so many nodes on there is made room for few more at a time.
+    many: usize,
     /// Whether ids ascend in document order, and every node is in the tree.
     in_order: bool,
 }
@@ -45,8 +54,21 @@ impl Arena {
     pub(crate) fn new(source: Bytes) -> Self {
         let mut nodes = Vec::with_capacity(source.len() / 20 + 16);
         nodes.push(Node { head: Kind::Document as u32, ..NODE });
-        let attrs = Vec::with_capacity(source.len() / 32 + 8);
-        Self { source, side: Vec::new(), nodes, attrs, names: Interner::new(), roomy: Vec::new(), read: 0, in_order: true }
+        let attrs = Vec::with_capacity((source.len() / 32).min(64) + 8);
+        let (side, far, long) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            source,
+            side,
+            nodes,
+            far,
+            long,
+            attrs,
+            names: Interner::new(),
+            roomy: Vec::new(),
+            read: 0,
+            many: usize::MAX,
+            in_order: true,
+        }
     }
 
     /// The source as the spans see it. Cheap to clone.
@@ -96,7 +118,7 @@ impl Arena {
 
     #[inline]
     pub(crate) fn namespace(&self, id: NodeId) -> Namespace {
-        match self.node(id).head >> 4 & 0xf {
+        match self.node(id).head >> 4 & 3 {
             0 => Namespace::Html,
             1 => Namespace::Svg,
             _ => Namespace::MathMl,
@@ -106,7 +128,7 @@ impl Arena {
     /// Whether the node is the HTML element of this name.
     #[inline]
     pub(crate) fn is_html(&self, id: NodeId, name: NameId) -> bool {
-        self.node(id).head == name.0 << 8 | (Namespace::Html as u32) << 4 | Kind::Element as u32
+        self.node(id).head & !(CHILD_IS_NEXT | IS_FAR) == name.0 << 8 | (Namespace::Html as u32) << 4 | Kind::Element as u32
     }
 
     #[inline]
@@ -129,7 +151,11 @@ impl Arena {
     #[inline]
     pub(crate) fn first_child(&self, id: NodeId) -> NodeId {
         let node = self.node(id);
-        if node.has_children() { NodeId(node.first) } else { NodeId::NONE }
+        match node.head & (CHILD_IS_NEXT | IS_FAR) {
+            0 => NodeId::NONE,
+            CHILD_IS_NEXT => NodeId(id.0.wrapping_add(1)),
+            _ => self.far.get(node.data as usize).map_or(NodeId::NONE, |far| far.first),
+        }
     }
 
     #[inline]
@@ -191,10 +217,10 @@ impl Arena {
     }
 
     /// Bytes of memory the page takes beside its source.
-    #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         let (nodes, attrs) = (self.nodes.capacity() * size_of::<Node>(), self.attrs.capacity() * size_of::<Attr>());
-        nodes + attrs + self.side.capacity() + self.names.heap_bytes()
+        let (far, long) = (self.far.capacity() * size_of::<Far>(), self.long.capacity() * size_of::<Span>());
+        nodes + attrs + far + long + self.side.capacity() + self.names.heap_bytes()
     }
 
     /// Whether ids ascend in document order, and every node is in the tree.
@@ -237,7 +263,19 @@ impl Arena {
 
     #[cold]
     fn grow(&mut self) {
-        self.nodes.reserve_exact(self.more(self.nodes.len()));
+        let len = self.nodes.len();
+        let most = self.many.saturating_sub(len).max(len / 128 + 16);
+        self.nodes.reserve_exact(self.more(len).min(most));
+    }
+
+    /// From so many nodes on there is to be made room for few more at a time.
+    pub(crate) fn slow_down_at(&mut self, nodes: usize) {
+        self.many = nodes;
+    }
+
+    /// Bytes of memory that the nodes may take beside those they have when they are next given room.
+    pub(crate) fn next_growth(&self) -> usize {
+        (self.nodes.len() / 128 + 16) * NODE_BYTES
     }
 
     /// How many more there should be room for, of something that there are `len` of: as many as there will be if the page goes on as
@@ -256,15 +294,36 @@ impl Arena {
     /// An element that is nowhere yet.
     #[inline]
     pub(crate) fn new_element(&mut self, name: NameId, namespace: Namespace, attrs: AttrList) -> NodeId {
-        let head = name.0 << 8 | (namespace as u32) << 4 | Kind::Element as u32;
-        self.push(Node { second: attrs.0, head, ..NODE })
+        self.push(element(name, namespace, attrs))
+    }
+
+    /// A new element that is the last child of `parent`.
+    #[inline]
+    pub(crate) fn append_element(&mut self, parent: NodeId, name: NameId, namespace: Namespace, attrs: AttrList) -> NodeId {
+        self.push_last(parent, element(name, namespace, attrs))
     }
 
     /// A text node, a comment or a processing instruction (with its target) that is nowhere yet.
     #[inline]
     pub(crate) fn new_data(&mut self, kind: Kind, target: NameId, data: Span) -> NodeId {
-        let (first, second) = data.raw();
-        self.push(Node { first, second, head: target.0 << 8 | kind as u32, ..NODE })
+        let node = self.data_node(kind, target, data);
+        self.push(node)
+    }
+
+    #[inline]
+    fn data_node(&mut self, kind: Kind, target: NameId, data: Span) -> Node {
+        if kind == Kind::ProcessingInstruction || data.len() > MOST_SHORT {
+            return self.long_node(kind, target, data);
+        }
+        let (start, len) = data.raw();
+        Node { data: start, head: len << 8 | kind as u32, ..NODE }
+    }
+
+    #[cold]
+    fn long_node(&mut self, kind: Kind, target: NameId, data: Span) -> Node {
+        let target = if kind == Kind::ProcessingInstruction { target.0 } else { 0 };
+        let place = self.push_long(data);
+        Node { data: place, head: target << 8 | IS_LONG | kind as u32, ..NODE }
     }
 
     /// A text node that is nowhere yet.
@@ -273,8 +332,20 @@ impl Arena {
         self.new_data(Kind::Text, NameId(0), data)
     }
 
+    /// A new text node that is the last child of `parent`.
+    #[inline]
+    pub(crate) fn append_text(&mut self, parent: NodeId, data: Span) -> NodeId {
+        let node = self.data_node(Kind::Text, NameId(0), data);
+        self.push_last(parent, node)
+    }
+
     /// A doctype that is nowhere yet.
     pub(crate) fn new_doctype(&mut self) -> NodeId {
         self.push(Node { head: Kind::Doctype as u32, ..NODE })
     }
+}
+
+#[inline]
+const fn element(name: NameId, namespace: Namespace, attrs: AttrList) -> Node {
+    Node { data: attrs.0, head: name.to_bits() << 8 | (namespace as u32) << 4 | Kind::Element as u32, ..NODE }
 }

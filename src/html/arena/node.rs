@@ -1,4 +1,4 @@
-//! A node: 24 bytes, whatever it is.
+//! A node: 20 bytes, whatever it is. The few that need more say where it lies.
 
 /// A node of a page, by its place in the arena. The document itself is [`NodeId::DOCUMENT`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,30 +70,39 @@ pub enum Namespace {
     MathMl,
 }
 
-/// A node: 24 bytes.
+/// Element or document: its first child is the node made right after it.
+pub(super) const CHILD_IS_NEXT: u32 = 1 << 6;
+/// Element or document: its first child and its attributes are told by a [`Far`].
+pub(super) const IS_FAR: u32 = 1 << 7;
+/// Others: the span is one of the arena's list of them.
+pub(super) const IS_LONG: u32 = 1 << 4;
+/// The most bytes of a text whose length is told by its node.
+pub(super) const MOST_SHORT: usize = (1 << 24) - 1;
+
+/// A node: 20 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     pub(super) parent: NodeId,
     /// The sibling before; of a first child the last child of its parent.
     pub(super) prev: NodeId,
     pub(super) next: NodeId,
-    /// Document and element: the first child. Others: start of the span.
-    pub(super) first: u32,
-    /// Element: where its attributes start. Others: length of the span.
-    pub(super) second: u32,
-    /// Kind (low 4 bits) and namespace (next 4) below the name of an element or target (24 bits); of a text the room
-    /// it has in the side buffer, as a power of two.
+    /// Element: where its attributes start, or the place of its [`Far`]. Others: start of the span, or its place in the list.
+    pub(super) data: u32,
+    /// Kind (low 4 bits), namespace (next 2; of others one for [`IS_LONG`]) and the two bits about the first child, below the
+    /// name of an element or target (24 bits); of others the length of the span, or the room a text has in the side buffer, as
+    /// a power of two.
     pub(super) head: u32,
 }
 
-pub(super) const NODE: Node = Node {
-    parent: NodeId::NONE,
-    prev: NodeId::NONE,
-    next: NodeId::NONE,
-    first: u32::MAX,
-    second: u32::MAX,
-    head: Kind::Comment as u32,
-};
+/// What an element has whose first child is not the node made right after it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Far {
+    pub(super) first: NodeId,
+    pub(super) attrs: u32,
+}
+
+pub(super) const NODE: Node =
+    Node { parent: NodeId::NONE, prev: NodeId::NONE, next: NodeId::NONE, data: u32::MAX, head: Kind::Doctype as u32 };
 
 pub(super) static NOWHERE: Node = NODE;
 
@@ -108,10 +117,5 @@ impl Node {
             4 => Kind::ProcessingInstruction,
             _ => Kind::Doctype,
         }
-    }
-
-    #[inline]
-    pub(super) const fn has_children(&self) -> bool {
-        self.head & 0xf <= Kind::Element as u32
     }
 }

@@ -44,11 +44,15 @@ impl Arena {
     ) -> Option<NodeId> {
         let start = ids.start;
         for (place, node) in self.nodes.get(ids)?.iter().enumerate() {
-            if node.head & 0xf != Kind::Element as u32 || node.second == u32::MAX {
+            if node.head & 0xf != Kind::Element as u32 || node.data == u32::MAX {
+                continue;
+            }
+            let list = self.list_of(node);
+            if list.is_empty() {
                 continue;
             }
             let mut seen = 0;
-            for attr in self.attrs.get(node.second as usize..).unwrap_or_default() {
+            for attr in self.attrs.get(list.0 as usize..).unwrap_or_default() {
                 if attr.name & !LAST == name.to_bits() {
                     if is_it(attr.value) {
                         return Some(NodeId::at(start + place));

@@ -104,3 +104,42 @@ fn attributes_end_with_their_list() {
     assert_eq!(arena.attr(id, known::TITLE), Some(Span::of_source(3, 6)));
     assert_eq!(arena.attrs(id).count(), 5);
 }
+
+#[test]
+fn a_text_of_any_length_keeps_its_span() {
+    let mut arena = Arena::new(vec![b'a'; MOST_SHORT + 3].into());
+    let short = arena.new_text(Span::of_source(0, MOST_SHORT));
+    let long = arena.new_data(Kind::Comment, known::A, Span::of_source(0, MOST_SHORT + 1));
+    let instruction = arena.new_data(Kind::ProcessingInstruction, known::B, Span::of_source(1, 3));
+    assert_eq!(arena.data(short), Span::of_source(0, MOST_SHORT));
+    assert_eq!(arena.data(long), Span::of_source(0, MOST_SHORT + 1));
+    assert_eq!((arena.data(instruction), arena.name(instruction)), (Span::of_source(1, 3), known::B));
+    for end in MOST_SHORT + 1..=MOST_SHORT + 3 {
+        arena.add_text(short, Span::of_source(end - 1, end));
+        assert_eq!((arena.data(short), arena.kind(short)), (Span::of_source(0, end), Kind::Text));
+    }
+}
+
+#[test]
+fn an_element_keeps_its_attributes_wherever_its_first_child_is() {
+    let mut arena = arena();
+    arena.push_attr(known::ID, Span::of_source(0, 3));
+    let list = arena.end_attrs(0);
+    let top = arena.append_element(NodeId::DOCUMENT, known::DIV, Namespace::Html, list);
+    let near = arena.append_text(top, Span::of_source(3, 6));
+    assert_eq!(arena.first_child(top), near);
+    let far = arena.new_text(Span::of_source(6, 11));
+    arena.insert_before(near, far);
+    assert_eq!(children(&arena, top), [far, near]);
+    assert!(arena.is_html(top, known::DIV));
+    arena.push_attr(known::ALT, Span::of_source(3, 6));
+    let more = arena.end_attrs(1);
+    arena.add_attrs(top, more, 9);
+    assert_eq!(arena.attrs(top).map(|attr| attr.name()).collect::<Vec<_>>(), [known::ID, known::ALT]);
+    for gone in [far, near] {
+        arena.detach(gone);
+    }
+    assert_eq!(children(&arena, top), []);
+    arena.append(top, near);
+    assert_eq!((children(&arena, top), arena.attr(top, known::ID)), (vec![near], Some(Span::of_source(0, 3))));
+}

@@ -99,7 +99,9 @@ impl Compiled {
             if !root_is_element && *root != NodeId::DOCUMENT {
                 continue;
             }
-            let (start, end) = (document.place(*root), end_of(document, *root));
+            // In a tree out of order places are to be made first; not where nobody asks for them.
+            let asks = search.arena.is_in_order() || roots.len() > 1 || reach == Reach::Subtree;
+            let (start, end) = if asks { (document.place(*root), end_of(document, *root)) } else { (0, u32::MAX) };
             if !self.uses_scope && start < done_until {
                 continue;
             }
@@ -270,14 +272,14 @@ impl Pass<'_, '_> {
         }
         if takes_text && search.arena.is_text(id) {
             let parent = search.arena.parent(id);
-            let place = search.document.place(parent);
-            while let Some(open) = self.open.last()
-                && search.document.place(*open) > place
-            {
+            while let Some(open) = self.open.last() {
+                if *open == parent {
+                    return give(Hit::Node(id));
+                }
+                if search.document.place(*open) < search.document.place(parent) {
+                    break;
+                }
                 self.open.pop();
-            }
-            if self.open.last() == Some(&parent) {
-                return give(Hit::Node(id));
             }
         }
         ControlFlow::Continue(())
@@ -322,7 +324,7 @@ impl Pass<'_, '_> {
             return self.matches_itself(index, arm, id);
         }
         let document = self.search.document;
-        if self.ends.get(index).is_some_and(|end| document.place(id) < *end) {
+        if self.ends.get(index).is_some_and(|end| *end > 0 && document.place(id) < *end) {
             return true;
         }
         let is_match = self.matches_itself(index, arm, id);

@@ -148,7 +148,6 @@ impl Interner {
     }
 
     /// Bytes of memory of the names that have no fixed id.
-    #[cfg(test)]
     pub(crate) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>() + self.places.capacity() * size_of::<u32>()
     }

@@ -44,6 +44,12 @@ impl NameId {
         fixed::find(text.as_bytes(), text.len())
     }
 
+    /// The fixed id of a name of at most eight bytes, given as a little-endian number, if it has one.
+    #[inline]
+    pub(crate) fn of_known_word(bytes: u64) -> Option<Self> {
+        fixed::find_word(bytes)
+    }
+
     /// The text of a name with a fixed id.
     pub(crate) fn known_text(self) -> Option<&'static str> {
         table::TEXTS.get(self.0 as usize).copied()

@@ -59,6 +59,7 @@ fn options(rng: &mut Rng) -> ParseOptions {
             attributes: rng.below(12),
             attributes_per_element: rng.below(4),
             repeats_per_32_bytes: rng.below(2) as u64,
+            memory_per_byte: rng.below(9),
         },
         1 => Limits::NONE,
         _ => Limits::default(),

@@ -48,7 +48,8 @@ fn texts(document: &Document, id: NodeId) {
     assert_eq!(arena.text(data).len(), data.len(), "{id:?} {:?}", arena.bytes(data));
     assert!(!arena.is_text(id) || !data.is_empty(), "{id:?} is a text without text");
     let mut names = Vec::new();
-    for attr in arena.attrs(id) {
+    for (place, attr) in (0..).zip(arena.attrs(id)) {
+        assert_eq!(arena.attr_at(id, place).map(|attr| attr.value()), Some(attr.value()), "{id:?}");
         let value = attr.value();
         assert_eq!(arena.text(value).len(), value.len(), "{id:?} {:?}", arena.bytes(value));
         assert!(!arena.name_text(attr.name()).is_empty(), "{id:?} has an attribute without name");

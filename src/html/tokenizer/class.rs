@@ -86,6 +86,18 @@ pub(super) fn scan(bytes: &[u8], ends: Class) -> (usize, Class) {
     (bytes.len(), all)
 }
 
+/// How many of the eight bytes of a number, the lowest first, come before the first that is no lower-case letter.
+#[inline]
+pub(super) const fn letters(word: u64) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let low = word & !HIGH;
+    // The highest bit of each byte: whether it is at least `a`, whether it is beyond `z`.
+    let from_a = low + ONES * (0x80 - b'a' as u64);
+    let beyond_z = low + ONES * (0x7f - b'z' as u64);
+    ((!from_a | beyond_z | word) & HIGH).trailing_zeros() as usize / 8
+}
+
 /// What is left behind white space.
 #[inline]
 pub(super) fn skip_white_space(bytes: &[u8]) -> &[u8] {
@@ -97,4 +109,23 @@ pub(super) fn skip_white_space(bytes: &[u8]) -> &[u8] {
     }
     count(bytes.len() - rest.len());
     rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_end_at_any_other_byte() {
+        for other in 0..=u8::MAX {
+            for place in 0..8 {
+                for fill in *b"az" {
+                    let mut bytes = [fill; 8];
+                    bytes.iter_mut().skip(place).for_each(|byte| *byte = other);
+                    let expected = if other.is_ascii_lowercase() { 8 } else { place };
+                    assert_eq!(letters(u64::from_le_bytes(bytes)), expected, "{bytes:?}");
+                }
+            }
+        }
+    }
 }

@@ -92,7 +92,7 @@ pub(crate) trait Sink {
     fn doctype(&mut self, doctype: DoctypeToken);
     /// Whether `<![CDATA[` begins a section here: the adjusted current node is not in the HTML namespace (13.2.5.42).
     fn allows_cdata(&self) -> bool;
-    /// Whether the page has met a bound and ends here. Asked between tokens.
+    /// Whether the page has met a bound and ends here. Asked before all that is no text.
     fn is_over(&self) -> bool;
     /// How many attributes may be kept. Asked once.
     fn limits(&self) -> Limits {
@@ -146,7 +146,8 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// Data state (13.2.5.1), again and again.
     fn read(&mut self) {
         while let Some(first) = self.source.get(self.at) {
-            if self.is_full || self.sink.is_over() {
+            // Behind a text there is always one of these: that is soon enough.
+            if matches!(*first, b'<' | 0) && (self.is_full || self.sink.is_over()) {
                 break;
             }
             if *first == b'<' {

@@ -1,9 +1,10 @@
 //! Tags (WHATWG HTML 13.2.5.8 and 13.2.5.32 to 40): names, attributes, values. A tag that the page ends in is none.
 
 use super::class::{
-    CHANGES_IN_NAME, CHANGES_IN_VALUE, Class, ENDS_ATTRIBUTE_NAME, ENDS_TAG_NAME, ENDS_VALUE, class, scan, skip_white_space,
+    CHANGES_IN_NAME, CHANGES_IN_VALUE, Class, ENDS_ATTRIBUTE_NAME, ENDS_TAG_NAME, ENDS_VALUE, class, letters, scan,
+    skip_white_space,
 };
-use super::find::{find, find_of_3};
+use super::find::{count, find, find_of_3};
 use super::reference::{Place, decode};
 use super::side::Side;
 use super::{Bound, Content, Sink, Tag, Tokenizer};
@@ -16,10 +17,32 @@ const DROPPED: bool = false;
 
 /// A name as it stands in the source.
 #[derive(Clone, Copy)]
-struct RawName {
-    start: usize,
+struct RawName<'s> {
+    /// From its first byte to the end of the source.
+    from: &'s [u8],
     len: usize,
     class: Class,
+}
+
+/// A name that was read.
+#[derive(Clone, Copy)]
+enum Name<'s> {
+    Known(NameId),
+    Other(RawName<'s>),
+}
+
+/// The name that a text begins with and its length, if it is up to seven lower-case letters that every page may use. Most are.
+#[inline]
+#[allow(clippy::cast_possible_truncation, reason = "the lowest byte")]
+fn known_name(text: &[u8], ends: Class) -> Option<(NameId, usize)> {
+    let word = u64::from_le_bytes(*text.first_chunk()?);
+    let len = letters(word);
+    if len == 0 || len == 8 || class((word >> (8 * len)) as u8) & ends == 0 {
+        return None;
+    }
+    let name = NameId::of_known_word(word & !(u64::MAX << (8 * len)))?;
+    count(len);
+    Some((name, len))
 }
 
 /// A value as it stands in the source.
@@ -35,11 +58,15 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// A start tag; `behind` begins with its name.
     #[inline]
     pub(super) fn start_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = self.raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::name(behind, ENDS_TAG_NAME);
         let name = self.intern(name);
         self.tag += 1;
         let start = self.sink.arena().attr_count();
-        let Some((rest, self_closing)) = self.attributes::<KEPT>(rest, start) else {
+        let found = match rest {
+            [b'>', rest @ ..] => Some((rest, false)),
+            _ => self.attributes::<KEPT>(rest, start),
+        };
+        let Some((rest, self_closing)) = found else {
             self.sink.arena().drop_attrs(start);
             self.go_to_end();
             return;
@@ -55,7 +82,7 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     /// An end tag; `behind` begins with its name. Attributes of it mean nothing.
     #[inline]
     pub(super) fn end_tag(&mut self, behind: &'s [u8]) {
-        let (name, rest) = self.raw_name(behind, ENDS_TAG_NAME);
+        let (name, rest) = Self::name(behind, ENDS_TAG_NAME);
         let rest = match rest {
             [b'>', rest @ ..] => Some(rest),
             _ => self.attributes::<DROPPED>(rest, 0).map(|(rest, _)| rest),
@@ -71,16 +98,21 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
 
     /// Tag name state or attribute name state: the name, and what follows it.
     #[inline]
-    fn raw_name(&self, text: &'s [u8], ends: Class) -> (RawName, &'s [u8]) {
-        let (len, class) = scan(text, ends);
-        (RawName { start: self.place_of(text), len, class }, text.get(len..).unwrap_or_default())
+    fn name(text: &'s [u8], ends: Class) -> (Name<'s>, &'s [u8]) {
+        let (name, len) = match known_name(text, ends) {
+            Some((name, len)) => (Name::Known(name), len),
+            None => {
+                let (len, class) = scan(text, ends);
+                (Name::Other(RawName { from: text, len, class }), len)
+            }
+        };
+        (name, text.get(len..).unwrap_or_default())
     }
 
     /// What follows the name of a tag, up to its `>`: gives what is behind that, and whether there is a `/` before it. The
     /// attributes of the tag are those of the arena from `start` on. `None` if the page ends.
     #[inline]
     fn attributes<const KEEP: bool>(&mut self, text: &'s [u8], start: usize) -> Option<(&'s [u8], bool)> {
-        let most = self.limits.attributes.min(start.saturating_add(self.limits.attributes_per_element));
         let mut rest = text;
         loop {
             rest = skip_white_space(rest);
@@ -96,18 +128,24 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
                 _ => {}
             }
             // Attribute name state (13.2.5.33). Whatever comes first is part of the name, `=` too.
-            let (more, all) = scan(behind, ENDS_ATTRIBUTE_NAME);
-            let name = RawName { start: self.place_of(rest), len: more + 1, class: all | class(*first) };
-            rest = skip_white_space(behind.get(more..).unwrap_or_default());
+            let (name, behind) = match known_name(rest, ENDS_ATTRIBUTE_NAME) {
+                Some((name, len)) => (Name::Known(name), rest.get(len..).unwrap_or_default()),
+                None => {
+                    let (more, all) = scan(behind, ENDS_ATTRIBUTE_NAME);
+                    let name = RawName { from: rest, len: more + 1, class: all | class(*first) };
+                    (Name::Other(name), behind.get(more..).unwrap_or_default())
+                }
+            };
+            rest = skip_white_space(behind);
             let value = if let [b'=', behind @ ..] = rest {
                 let (value, behind) = self.value(skip_white_space(behind))?;
                 rest = behind;
                 value
             } else {
-                RawValue { start: name.start, text: &[], changes: false }
+                RawValue { start: 0, text: &[], changes: false }
             };
             if KEEP {
-                self.keep(name, value, most);
+                self.keep(name, value, start);
             }
         }
     }
@@ -139,9 +177,10 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
         }
     }
 
-    /// Writes an attribute into the arena, unless the tag has one of this name; there may be `most` in all.
+    /// Writes an attribute into the arena, unless the tag has one of this name. Those of the tag begin at `start`.
     #[inline]
-    fn keep(&mut self, name: RawName, value: RawValue<'s>, most: usize) {
+    fn keep(&mut self, name: Name<'s>, value: RawValue<'s>, start: usize) {
+        let most = self.limits.attributes.min(start.saturating_add(self.limits.attributes_per_element));
         if self.sink.arena().attr_count() >= most {
             self.sink.meet(Bound::Attributes);
             return;
@@ -175,16 +214,24 @@ impl<'s, S: Sink> Tokenizer<'s, S> {
     }
 
     #[inline]
-    fn intern(&mut self, name: RawName) -> NameId {
+    fn intern(&mut self, name: Name<'s>) -> NameId {
+        match name {
+            Name::Known(name) => name,
+            Name::Other(name) => self.intern_other(name),
+        }
+    }
+
+    #[inline(never)]
+    fn intern_other(&mut self, name: RawName<'s>) -> NameId {
         if name.class & CHANGES_IN_NAME == 0 {
-            return self.sink.arena().intern(Span::of_source(name.start, name.start + name.len));
+            let start = self.place_of(name.from);
+            return self.sink.arena().intern(Span::of_source(start, start + name.len));
         }
         self.intern_lowered(name)
     }
 
-    #[inline(never)]
-    fn intern_lowered(&mut self, name: RawName) -> NameId {
-        let text = self.source.get(name.start..name.start + name.len).unwrap_or_default();
+    fn intern_lowered(&mut self, name: RawName<'s>) -> NameId {
+        let text = name.from.get(..name.len).unwrap_or_default();
         let arena = self.sink.arena();
         let (start, names) = (arena.side.len(), arena.name_count());
         let mut side = Side::new(&mut arena.side);

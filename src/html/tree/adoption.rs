@@ -42,7 +42,7 @@ impl Builder {
             self.exceeded.depth = true;
             block = None;
         }
-        let (Some((block_at, block)), Some(ancestor)) = (block, at.checked_sub(1).and_then(|above| self.stack.get(above))) else {
+        let (Some((block_at, block)), Some(ancestor)) = (block, at.checked_sub(1).and_then(|above| self.open_at(above))) else {
             self.truncate(at);
             self.formatting.remove(entry_at);
             return false;
@@ -57,14 +57,14 @@ impl Builder {
         self.put_at_bookmark(entry, made, bookmark);
         self.remove_node(entry.node);
         if let Some(block_at) = self.position(block.node) {
-            self.stack.insert(block_at + 1, Open::html(made, entry.name));
+            self.stack.insert(&self.arena, block_at + 1, Open::html(made, entry.name));
         }
         true
     }
 
     /// The topmost special element above the formatting element's place in the stack.
     fn furthest_block(&mut self, at: usize) -> Option<(usize, Open)> {
-        let found = self.stack.iter().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL));
+        let found = self.open_elements().enumerate().skip(at).find(|(_, open)| open.is(names::SPECIAL));
         self.step((found.map_or(self.stack.len(), |(found, _)| found) - at) as u64);
         found
     }
@@ -79,7 +79,7 @@ impl Builder {
                 break;
             }
             self.step(1);
-            let Some(open) = self.stack.get(index) else { break };
+            let Some(open) = self.open_at(index) else { break };
             let mut listed = self.formatting_position(open.node);
             if turn >= 3
                 && let Some(place) = listed.take()
@@ -91,7 +91,7 @@ impl Builder {
                 continue;
             };
             let made = self.repeat(entry);
-            self.stack.replace(index, made);
+            self.stack.replace(&self.arena, index, made);
             self.formatting.replace(place, made);
             if last == block {
                 bookmark = Some(made);

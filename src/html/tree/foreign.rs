@@ -166,7 +166,7 @@ impl Builder {
         while place > 0 {
             place -= 1;
             self.step(1);
-            let Some(open) = self.stack.get(place) else { break };
+            let Some(open) = self.open_at(place) else { break };
             if open.namespace == Namespace::Html {
                 return None;
             }

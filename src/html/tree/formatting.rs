@@ -63,7 +63,6 @@ impl Formatting {
     }
 
     /// Bytes of memory it takes.
-    #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
     }
@@ -230,7 +229,7 @@ impl Builder {
     /// Whether an entry is on the stack of open elements.
     #[inline]
     fn is_open(&mut self, entry: Entry) -> bool {
-        if self.stack.get(entry.place as usize).is_some_and(|open| open.node == entry.node) {
+        if self.stack.node(entry.place as usize) == Some(entry.node) {
             return true;
         }
         self.stack.count(entry.name) > 0 && self.position(entry.node).is_some()
@@ -276,7 +275,6 @@ const fn place_of(len: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Open;
     use super::super::tests::builder;
     use super::*;
     use crate::html::arena::Arena;
@@ -324,12 +322,12 @@ mod tests {
     fn closed_elements_are_made_again_from_the_first_closed_one_on() {
         let mut builder = builder(&[HTML, BODY]);
         builder.insert_formatting_element(tag(AttrList::EMPTY));
-        builder.push(Open::html(NodeId::at(90), P));
+        builder.insert_phantom(P);
         builder.insert_formatting_element(Tag { name: I, attrs: AttrList::EMPTY, self_closing: false });
         builder.insert_formatting_element(Tag { name: U, attrs: AttrList::EMPTY, self_closing: false });
         builder.pop_until(P);
         builder.reconstruct_formatting();
-        let names: Vec<NameId> = builder.stack.iter().map(|open| open.name).collect();
+        let names: Vec<NameId> = builder.open_elements().map(|open| open.name).collect();
         assert_eq!(names, [HTML, BODY, B, I, U]);
         let made = builder.arena.len();
         builder.reconstruct_formatting();

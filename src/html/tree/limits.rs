@@ -4,8 +4,12 @@
 //! a single token could keep busy ask in between.
 
 use super::Builder;
+use crate::html::arena;
 use crate::html::limits::Limits;
 use crate::html::span::MOST_BYTES;
+
+/// Bytes of memory that the tokenizer takes, for the names that every page may use.
+const OF_THE_TOKENIZER: usize = 4096;
 
 /// The bounds of one page.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +18,10 @@ pub(super) struct Budget {
     pub(super) depth: usize,
     steps: u64,
     nodes: usize,
+    /// Bytes of memory of the tree, the stack and the list, with what they would grow by next.
+    memory: usize,
+    /// As many nodes as are surely within both bounds above.
+    few: usize,
     repeats: u64,
     /// Bytes in the side buffer: spans tell no more.
     side: usize,
@@ -21,13 +29,22 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new(limits: &Limits, bytes: usize) -> Self {
+        let nodes = limits.nodes.min(1 << 31);
+        let memory = limits.memory_for(bytes).saturating_sub(OF_THE_TOKENIZER);
         Self {
             depth: limits.depth,
             steps: limits.steps_for(bytes),
-            nodes: limits.nodes.min(1 << 31),
+            nodes,
+            memory,
+            few: nodes.min(memory / (2 * arena::NODE_BYTES)),
             repeats: limits.repeats_for(bytes),
             side: MOST_BYTES,
         }
+    }
+
+    /// As many nodes as there may be by the memory they take alone, less an eighth of it.
+    pub(super) fn many_nodes(&self) -> usize {
+        self.memory / 8 * 7 / arena::NODE_BYTES
     }
 }
 
@@ -42,9 +59,19 @@ impl Builder {
     #[inline]
     pub(in crate::html) fn is_over_budget(&self) -> bool {
         self.steps > self.budget.steps
-            || self.arena.len() > self.budget.nodes
+            || self.arena.len() > self.budget.few && (self.has_too_many_nodes() || self.takes_too_much())
             || self.repeats > self.budget.repeats
             || self.is_side_full()
+    }
+
+    fn has_too_many_nodes(&self) -> bool {
+        self.arena.len() > self.budget.nodes
+    }
+
+    /// Whether what is kept takes more memory than it may.
+    #[inline(never)]
+    fn takes_too_much(&self) -> bool {
+        self.arena.heap_bytes() + self.arena.next_growth() + self.heap_bytes() > self.budget.memory
     }
 
     /// Whether joined texts have filled the side buffer.
@@ -61,7 +88,6 @@ impl Builder {
     }
 
     /// Bytes of memory of the stack and the list of active formatting elements.
-    #[cfg(test)]
     pub(in crate::html) fn heap_bytes(&self) -> usize {
         self.stack.heap_bytes() + self.formatting.heap_bytes()
     }
@@ -71,7 +97,8 @@ impl Builder {
         self.exceeded.steps |= self.steps > self.budget.steps;
         self.exceeded.length |= self.is_side_full();
         self.exceeded.attributes |= self.arena.has_too_many_names();
-        self.exceeded.nodes |= self.arena.len() > self.budget.nodes || self.repeats > self.budget.repeats;
+        self.exceeded.nodes |= self.has_too_many_nodes() || self.repeats > self.budget.repeats;
+        self.exceeded.memory |= self.arena.len() > self.budget.few && self.takes_too_much();
     }
 }
 

@@ -113,6 +113,8 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new(arena: Arena, options: &ParseOptions) -> Self {
         let budget = Budget::new(&options.limits, arena.source().len());
+        let mut arena = arena;
+        arena.slow_down_at(budget.many_nodes());
         Self {
             arena,
             doctype: None,
@@ -123,7 +125,7 @@ impl Builder {
             mode: Mode::Initial,
             original_mode: Mode::InBody,
             template_modes: Vec::new(),
-            stack: Stack::new(),
+            stack: Stack::new(options),
             formatting: Formatting::default(),
             head: NodeId::NONE,
             form: NodeId::NONE,
@@ -186,7 +188,7 @@ impl Sink for Builder {
             return;
         }
         match self.mode {
-            Mode::InBody if !self.may_be_foreign() => self.text_in_body(text),
+            Mode::InBody | Mode::InCell if !self.may_be_foreign() => self.text_in_body(text),
             Mode::Text => self.insert_text(text),
             _ => self.dispatch_text(text),
         }

@@ -32,9 +32,7 @@ impl Builder {
     /// Inserts an HTML element for a start tag and pops it at once.
     #[inline]
     pub(in crate::html) fn insert_void(&mut self, tag: Tag) -> NodeId {
-        let node = self.arena.new_element(tag.name, Namespace::Html, tag.attrs);
-        self.insert_node(node);
-        node
+        self.insert_element(tag, Namespace::Html)
     }
 
     /// Inserts an HTML element "for a start tag token with no attributes"; it is current now.
@@ -44,8 +42,7 @@ impl Builder {
 
     /// Inserts an element of SVG or MathML for a tag whose names are adjusted; it is current now.
     pub(in crate::html) fn insert_foreign(&mut self, tag: Tag, namespace: Namespace) -> NodeId {
-        let node = self.arena.new_element(tag.name, namespace, tag.attrs);
-        self.insert_node(node);
+        let node = self.insert_element(tag, namespace);
         self.push(Open::new(node, tag.name, namespace));
         node
     }
@@ -89,8 +86,7 @@ impl Builder {
         if self.arena.is_text(last) {
             self.arena.add_text(last, text);
         } else if parent != NodeId::DOCUMENT {
-            let node = self.arena.new_text(text);
-            self.arena.append(parent, node);
+            self.arena.append_text(parent, text);
         }
     }
 
@@ -108,10 +104,27 @@ impl Builder {
         }
     }
 
+    /// Makes an element at the appropriate place.
+    #[inline]
+    fn insert_element(&mut self, tag: Tag, namespace: Namespace) -> NodeId {
+        if self.has_place_elsewhere() {
+            let node = self.arena.new_element(tag.name, namespace, tag.attrs);
+            self.insert_node_elsewhere(node);
+            return node;
+        }
+        self.arena.append_element(self.stack.current().node, tag.name, namespace, tag.attrs)
+    }
+
+    /// Whether the appropriate place may be another one than the end of the current node.
+    #[inline]
+    fn has_place_elsewhere(&self) -> bool {
+        self.foster_parenting || self.stack.len() > self.budget.depth
+    }
+
     /// Puts a node at the appropriate place.
     #[inline]
     pub(super) fn insert_node(&mut self, node: NodeId) {
-        if self.foster_parenting || self.stack.len() > self.budget.depth {
+        if self.has_place_elsewhere() {
             self.insert_node_elsewhere(node);
         } else {
             self.arena.append(self.stack.current().node, node);
@@ -148,11 +161,11 @@ impl Builder {
             return Place::end_of(target.node);
         }
         if self.stack.count(known::TABLE) == 0 && self.stack.count(known::TEMPLATE) == 0 {
-            return Place::end_of(self.stack.root().node);
+            return Place::end_of(self.stack.root());
         }
         let mut steps = 0;
-        let mut found = Place::end_of(self.stack.root().node);
-        for (index, open) in self.stack.iter().enumerate().rev() {
+        let mut found = Place::end_of(self.stack.root());
+        for (index, open) in self.open_elements().enumerate().rev() {
             steps += 1;
             if open.is_html(known::TEMPLATE) {
                 found = Place::end_of(open.node);
@@ -162,9 +175,7 @@ impl Builder {
                 let parent = self.arena.parent(open.node);
                 found = match parent.some() {
                     Some(parent) => Place { parent, before: open.node },
-                    None => {
-                        Place::end_of(index.checked_sub(1).and_then(|above| self.stack.get(above)).map_or(parent, |o| o.node))
-                    }
+                    None => Place::end_of(index.checked_sub(1).and_then(|above| self.stack.node(above)).unwrap_or(parent)),
                 };
                 break;
             }
@@ -182,7 +193,7 @@ mod tests {
     use known::*;
 
     fn node_of(builder: &Builder, index: usize) -> NodeId {
-        builder.stack.get(index).map_or(NodeId::NONE, |open| open.node)
+        builder.stack.node(index).unwrap_or(NodeId::NONE)
     }
 
     #[test]

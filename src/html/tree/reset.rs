@@ -9,7 +9,7 @@ impl Builder {
     pub(in crate::html) fn reset_insertion_mode(&mut self) {
         let mut steps = 0;
         let mut mode = Mode::InBody;
-        for (index, open) in self.stack.iter().enumerate().rev() {
+        for (index, open) in self.open_elements().enumerate().rev() {
             steps += 1;
             let is_last = index == 0;
             let open = match &self.fragment {

@@ -42,9 +42,13 @@ impl Builder {
     /// Looks from the current node down for one that `is_it`, up to the first one of a list.
     #[inline]
     fn finds(&mut self, ends: Category, is_it: impl Fn(Open) -> bool) -> bool {
+        if is_it(self.stack.current()) && self.stack.len() > 0 {
+            self.step(1);
+            return true;
+        }
         let mut steps = 0;
         let mut found = false;
-        for open in self.stack.iter().rev() {
+        for open in self.open_elements().rev() {
             steps += 1;
             found = is_it(open);
             if found || open.is(ends) {
@@ -91,7 +95,7 @@ impl Builder {
         }
         let mut steps = 0;
         let mut found = None;
-        for (index, open) in self.stack.iter().enumerate().rev() {
+        for (index, open) in self.open_elements().enumerate().rev() {
             steps += 1;
             if open.is_html(name) {
                 found = Some(index);

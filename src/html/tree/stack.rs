@@ -1,11 +1,16 @@
 //! The stack of open elements (WHATWG HTML 13.2.4.2).
 //!
-//! Beside the elements it keeps how many HTML elements of each usual name are open: most questions about scopes are
-//! answered by one load. It knows nothing of the tree. An entry takes eight bytes, as a page can be made of start tags alone.
+//! Beside the elements it keeps how many HTML elements of each usual name are open, and all about the current one: most
+//! questions are answered by one load. Of those deep down it has the node only, as a page can be made of start tags alone; what
+//! they are is asked of the arena.
 
 use super::Builder;
-use crate::html::arena::{Namespace, NodeId};
+use crate::html::arena::{Arena, Namespace, NodeId};
 use crate::html::names::{self, Category, NameId, known};
+use crate::html::options::ParseOptions;
+
+/// So many open elements, from the root on, are kept as they are; pages seldom go deeper.
+const KEPT: usize = 64;
 
 /// Names below this have a count; all names of the rules do. Of others the stack is asked.
 const COUNTED: usize = 256;
@@ -45,6 +50,29 @@ impl Open {
         Self::new(node, name, Namespace::Html)
     }
 
+    /// A node of the arena that is an element.
+    #[inline]
+    fn of(arena: &Arena, node: NodeId, as_html5ever: bool) -> Self {
+        let open = Self::new(node, arena.name(node), arena.namespace(node));
+        if as_html5ever { open.as_html5ever() } else { open }
+    }
+
+    /// In the lists that html5ever has it in: that lacks `search` in "special", and SVG and MathML too, and has `isindex`;
+    /// `annotation-xml` ends no scope.
+    #[inline(never)]
+    fn as_html5ever(mut self) -> Self {
+        if self.namespace != Namespace::Html || self.name == known::SEARCH {
+            self.category &= !names::SPECIAL;
+        }
+        if self.is_html(known::ISINDEX) {
+            self.category |= names::SPECIAL;
+        }
+        if self.namespace == Namespace::MathMl && self.name == known::ANNOTATION_XML {
+            self.category = 0;
+        }
+        self
+    }
+
     /// Whether it is the HTML element of this name.
     #[inline]
     pub(in crate::html) fn is_html(self, name: NameId) -> bool {
@@ -69,82 +97,80 @@ fn foreign_category(name: NameId, namespace: Namespace) -> Category {
     if is_listed { INTEGRATION } else { 0 }
 }
 
-/// An open element as the stack keeps it; the lists it is in are looked up again.
-#[derive(Clone, Copy)]
-struct Entry {
-    node: NodeId,
-    /// Its namespace (low 4 bits) and what differs from its lists (next 4) below its name.
-    bits: u32,
-}
-
-/// It is in no list, or in those of its name but for "special": as html5ever has it, for comparison.
-const IN_NO_LIST: u32 = 1 << 4;
-const SPECIAL_FLIPPED: u32 = 1 << 5;
-
-impl Entry {
-    #[inline]
-    fn of(open: Open) -> Self {
-        let usual = Open::new(open.node, open.name, open.namespace).category;
-        let differs = match open.category {
-            category if category == usual => 0,
-            0 => IN_NO_LIST,
-            _ => SPECIAL_FLIPPED,
-        };
-        Self { node: open.node, bits: open.name.to_bits() << 8 | differs | open.namespace as u32 }
-    }
-
-    #[inline]
-    fn open(self) -> Open {
-        let namespace = match self.bits & 0xf {
-            0 => Namespace::Html,
-            1 => Namespace::Svg,
-            _ => Namespace::MathMl,
-        };
-        let mut open = Open::new(self.node, NameId::from_bits(self.bits >> 8), namespace);
-        if self.bits & (IN_NO_LIST | SPECIAL_FLIPPED) != 0 {
-            open.category = if self.bits & IN_NO_LIST != 0 { 0 } else { open.category ^ names::SPECIAL };
-        }
-        open
-    }
-}
-
 /// The stack of open elements, the root first.
 pub(in crate::html) struct Stack {
-    entries: Vec<Entry>,
+    nodes: Vec<NodeId>,
+    /// The last of them; [`Open::NOTHING`] if there is none.
+    current: Open,
+    /// [`Open::NOTHING`], and the first of them as they are. Those that are not open any more mean nothing.
+    kept: [Open; KEPT + 1],
+    #[cfg(test)]
+    as_html5ever: bool,
     counts: [u32; COUNTED],
 }
 
 impl Stack {
-    pub(super) fn new() -> Self {
-        Self { entries: Vec::with_capacity(64), counts: [0; COUNTED] }
+    pub(super) fn new(options: &ParseOptions) -> Self {
+        #[cfg(not(test))]
+        let _ = options;
+        Self {
+            nodes: Vec::with_capacity(64),
+            current: Open::NOTHING,
+            kept: [Open::NOTHING; KEPT + 1],
+            #[cfg(test)]
+            as_html5ever: options.as_html5ever(),
+            counts: [0; COUNTED],
+        }
+    }
+
+    /// Whether the lists are those of html5ever; always false outside of tests.
+    #[inline]
+    const fn as_html5ever(&self) -> bool {
+        #[cfg(test)]
+        return self.as_html5ever;
+        #[cfg(not(test))]
+        return false;
     }
 
     #[inline]
     pub(in crate::html) fn len(&self) -> usize {
-        self.entries.len()
+        self.nodes.len()
     }
 
     /// The current node; the page itself if nothing is open.
     #[inline]
     pub(in crate::html) fn current(&self) -> Open {
-        self.entries.last().map_or(Open::NOTHING, |entry| entry.open())
+        self.current
     }
 
-    /// The first one: `html`.
+    /// The node of the first one: `html`.
     #[inline]
-    pub(in crate::html) fn root(&self) -> Open {
-        self.entries.first().map_or(Open::NOTHING, |entry| entry.open())
+    pub(in crate::html) fn root(&self) -> NodeId {
+        self.nodes.first().copied().unwrap_or(NodeId::DOCUMENT)
+    }
+
+    /// The node at a place.
+    #[inline]
+    pub(in crate::html) fn node(&self, index: usize) -> Option<NodeId> {
+        self.nodes.get(index).copied()
+    }
+
+    /// The nodes, the root first.
+    #[inline]
+    pub(in crate::html) fn nodes(&self) -> &[NodeId] {
+        &self.nodes
     }
 
     #[inline]
-    pub(in crate::html) fn get(&self, index: usize) -> Option<Open> {
-        self.entries.get(index).map(|entry| entry.open())
+    pub(in crate::html) fn get(&self, arena: &Arena, index: usize) -> Option<Open> {
+        let node = *self.nodes.get(index)?;
+        Some(self.kept.get(index + 1).copied().unwrap_or_else(|| Open::of(arena, node, self.as_html5ever())))
     }
 
     /// All, the root first.
     #[inline]
-    pub(in crate::html) fn iter(&self) -> impl DoubleEndedIterator<Item = Open> + ExactSizeIterator {
-        self.entries.iter().map(|entry| entry.open())
+    pub(in crate::html) fn iter(&self, arena: &Arena) -> impl DoubleEndedIterator<Item = Open> + ExactSizeIterator {
+        (0..self.nodes.len()).map(|index| self.get(arena, index).unwrap_or(Open::NOTHING))
     }
 
     /// How many HTML elements of a name of the rules are open.
@@ -162,53 +188,76 @@ impl Stack {
     #[inline]
     pub(super) fn push(&mut self, open: Open) {
         self.count_one(open, 1);
-        if self.entries.len() == self.entries.capacity() {
+        if self.nodes.len() == self.nodes.capacity() {
             self.grow();
         }
-        self.entries.push(Entry::of(open));
+        let open = if self.as_html5ever() { open.as_html5ever() } else { open };
+        self.nodes.push(open.node);
+        if let Some(kept) = self.kept.get_mut(self.nodes.len()) {
+            *kept = open;
+        }
+        self.current = open;
     }
 
     #[inline]
-    pub(super) fn pop(&mut self) -> Open {
-        match self.entries.pop() {
-            Some(entry) => {
-                let open = entry.open();
-                self.count_one(open, -1);
-                open
-            }
-            None => Open::NOTHING,
+    pub(super) fn pop(&mut self, arena: &Arena) -> Open {
+        let open = self.current;
+        if self.nodes.pop().is_some() {
+            self.count_one(open, -1);
+            self.current = match self.kept.get(self.nodes.len()) {
+                Some(current) => *current,
+                None => self.last(arena),
+            };
         }
+        open
     }
 
-    pub(super) fn remove(&mut self, index: usize) -> Option<Open> {
-        let open = self.get(index)?;
-        self.entries.remove(index);
+    pub(super) fn remove(&mut self, arena: &Arena, index: usize) -> Option<Open> {
+        let open = self.get(arena, index)?;
+        self.nodes.remove(index);
         self.count_one(open, -1);
+        self.keep_from(arena, index);
         Some(open)
     }
 
-    pub(super) fn insert(&mut self, index: usize, open: Open) {
-        self.entries.insert(index.min(self.entries.len()), Entry::of(open));
+    pub(super) fn insert(&mut self, arena: &Arena, index: usize, open: Open) {
+        let index = index.min(self.nodes.len());
+        self.nodes.insert(index, open.node);
         self.count_one(open, 1);
+        self.keep_from(arena, index);
     }
 
     /// Puts another element of the same name in the place of one.
-    pub(super) fn replace(&mut self, index: usize, node: NodeId) {
-        if let Some(open) = self.entries.get_mut(index) {
-            open.node = node;
+    pub(super) fn replace(&mut self, arena: &Arena, index: usize, node: NodeId) {
+        if let Some(open) = self.nodes.get_mut(index) {
+            *open = node;
         }
+        self.keep_from(arena, index);
+    }
+
+    /// Asks the arena what those from a place on are.
+    fn keep_from(&mut self, arena: &Arena, index: usize) {
+        let as_html5ever = self.as_html5ever();
+        for (node, kept) in self.nodes.iter().zip(self.kept.iter_mut().skip(1)).skip(index) {
+            *kept = Open::of(arena, *node, as_html5ever);
+        }
+        self.current = self.last(arena);
+    }
+
+    #[inline(never)]
+    fn last(&self, arena: &Arena) -> Open {
+        self.nodes.last().map_or(Open::NOTHING, |node| Open::of(arena, *node, self.as_html5ever()))
     }
 
     /// Makes room for an eighth more: what has no use in the end should be little.
     #[cold]
     fn grow(&mut self) {
-        self.entries.reserve_exact(self.entries.len() / 8 + 64);
+        self.nodes.reserve_exact(self.nodes.len() / 8 + 64);
     }
 
     /// Bytes of memory it takes.
-    #[cfg(test)]
     pub(super) fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
+        self.nodes.capacity() * size_of::<NodeId>()
     }
 
     #[inline]
@@ -250,26 +299,24 @@ impl Builder {
 
     #[inline]
     pub(in crate::html) fn push(&mut self, open: Open) {
-        let mut open = open;
-        if self.options.as_html5ever() {
-            // It lacks `search` in the list "special", and SVG and MathML too, and has `isindex`; `annotation-xml` ends no
-            // scope.
-            if open.namespace != Namespace::Html || open.name == known::SEARCH {
-                open.category &= !names::SPECIAL;
-            }
-            if open.is_html(known::ISINDEX) {
-                open.category |= names::SPECIAL;
-            }
-            if open.namespace == Namespace::MathMl && open.name == known::ANNOTATION_XML {
-                open.category = 0;
-            }
-        }
         self.stack.push(open);
+    }
+
+    /// The open element at a place, the root being the first.
+    #[inline]
+    pub(in crate::html) fn open_at(&self, index: usize) -> Option<Open> {
+        self.stack.get(&self.arena, index)
+    }
+
+    /// All open elements, the root first.
+    #[inline]
+    pub(in crate::html) fn open_elements(&self) -> impl DoubleEndedIterator<Item = Open> + ExactSizeIterator {
+        self.stack.iter(&self.arena)
     }
 
     #[inline]
     pub(in crate::html) fn pop(&mut self) -> Open {
-        let open = self.stack.pop();
+        let open = self.stack.pop(&self.arena);
         self.note_popped(open);
         open
     }
@@ -293,7 +340,7 @@ impl Builder {
     pub(in crate::html) fn remove(&mut self, index: usize) {
         // Those above move down, eight in the time of a step.
         self.step((self.stack.len().saturating_sub(index) / 8) as u64);
-        if let Some(open) = self.stack.remove(index) {
+        if let Some(open) = self.stack.remove(&self.arena, index) {
             self.note_popped(open);
         }
     }
@@ -307,7 +354,7 @@ impl Builder {
 
     /// Where a node is in the stack.
     pub(in crate::html) fn position(&mut self, node: NodeId) -> Option<usize> {
-        let position = self.stack.iter().rposition(|open| open.node == node);
+        let position = self.stack.nodes().iter().rposition(|open| *open == node);
         self.step((self.stack.len() - position.unwrap_or(0)) as u64);
         position
     }
@@ -339,36 +386,54 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
+    use bytes::Bytes;
 
-    fn open(node: usize, name: NameId) -> Open {
-        Open::new(NodeId::at(node), name, Namespace::Html)
+    use super::*;
+    use crate::html::arena::AttrList;
+
+    /// An element that is open, but not yet in a stack.
+    fn open(arena: &mut Arena, name: NameId, namespace: Namespace) -> Open {
+        let node = arena.new_element(name, namespace, AttrList::EMPTY);
+        Open::new(node, name, namespace)
     }
 
     #[test]
-    fn counts_follow_the_stack() {
-        let mut stack = Stack::new();
-        stack.push(open(1, known::HTML));
-        stack.push(open(2, known::P));
-        stack.push(Open::new(NodeId::at(3), known::P, Namespace::Svg));
-        stack.push(open(4, known::P));
-        assert_eq!(stack.count(known::P), 2);
-        assert_eq!(stack.remove(1).unwrap().node, NodeId::at(2));
+    fn counts_and_the_current_node_follow_the_stack() {
+        let mut arena = Arena::new(Bytes::new());
+        let [html, p, svg_p, last, div, other] = [
+            (known::HTML, Namespace::Html),
+            (known::P, Namespace::Html),
+            (known::P, Namespace::Svg),
+            (known::P, Namespace::Html),
+            (known::DIV, Namespace::Html),
+            (known::P, Namespace::Html),
+        ]
+        .map(|(name, namespace)| open(&mut arena, name, namespace));
+        let mut stack = Stack::new(&ParseOptions::default());
+        [html, p, svg_p, last].into_iter().for_each(|open| stack.push(open));
+        assert_eq!((stack.count(known::P), stack.current()), (2, last));
+        assert_eq!(stack.remove(&arena, 1), Some(p));
         assert_eq!((stack.count(known::P), stack.len()), (1, 3));
-        stack.insert(1, open(5, known::DIV));
-        stack.replace(3, NodeId::at(9));
-        assert_eq!(stack.pop(), open(9, known::P));
+        stack.insert(&arena, 1, div);
+        stack.replace(&arena, 3, other.node);
+        assert_eq!(stack.current(), other);
+        assert_eq!(stack.pop(&arena), other);
+        assert_eq!(stack.current(), svg_p);
         assert!(!stack.may_have(known::P) && stack.may_have(known::DIV));
-        assert_eq!(stack.iter().map(|open| open.node.index()).collect::<Vec<_>>(), [1, 5, 3]);
+        assert_eq!(stack.iter(&arena).collect::<Vec<_>>(), [html, div, svg_p]);
+        stack.insert(&arena, 3, p);
+        assert_eq!(stack.current(), p);
+        stack.remove(&arena, 3);
+        assert_eq!(stack.current(), svg_p);
     }
 
     #[test]
     fn an_empty_stack_answers_with_the_page() {
-        let mut stack = Stack::new();
-        assert_eq!(stack.current().node, NodeId::DOCUMENT);
-        assert_eq!(stack.pop().node, NodeId::DOCUMENT);
-        assert!(stack.remove(0).is_none());
+        let arena = Arena::new(Bytes::new());
+        let mut stack = Stack::new(&ParseOptions::default());
+        assert_eq!((stack.current().node, stack.root()), (NodeId::DOCUMENT, NodeId::DOCUMENT));
+        assert_eq!(stack.pop(&arena).node, NodeId::DOCUMENT);
+        assert!(stack.remove(&arena, 0).is_none());
     }
 
     #[test]

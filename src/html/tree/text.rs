@@ -169,7 +169,7 @@ impl Builder {
         }
         match self.mode {
             Mode::Initial | Mode::BeforeHtml | Mode::AfterAfterBody | Mode::AfterAfterFrameset => Some(NodeId::DOCUMENT),
-            Mode::AfterBody => Some(self.stack.root().node),
+            Mode::AfterBody => Some(self.stack.root()),
             _ => None,
         }
     }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::ast::Binary;
-use super::eval::{Context, Eval, Res, boolean_of};
+use super::convert::boolean_of;
+use super::eval::{Context, Eval, Res};
 use super::plan::Op;
 use super::value::Val;
 use crate::html::hit::Hit;

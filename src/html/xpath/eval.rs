@@ -1,4 +1,4 @@
-//! Evaluation: values of expressions in a context (XPath 1.0, 1 and 3), what they cost, and conversions (4.2 to 4.4).
+//! Evaluation: values of expressions in a context (XPath 1.0, 1 and 3), and what they cost.
 //!
 //! Every node looked at is a step; an evaluation that needs more than its budget ends in an error, never in half a result.
 
@@ -7,12 +7,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use super::ast::Binary;
+use super::convert::boolean_of;
 use super::error::XPathError;
 use super::functions::Function;
 use super::plan::{Op, Path, Start, Walk};
 use super::regex::Patterns;
 use super::texts::Texts;
-use super::value::{Val, Variables, string_value};
+use super::value::{Val, Variables};
 use super::{Compiled, Options, number};
 use crate::html::arena::{Arena, NodeId};
 use crate::html::document::Document;
@@ -23,18 +24,15 @@ use crate::html::names::NameId;
 pub(super) type Res<T> = Result<T, Box<XPathError>>;
 
 /// Bytes of text that cost a step to look at or to copy.
-const BYTES_A_STEP: usize = 64;
+pub(super) const BYTES_A_STEP: usize = 64;
 /// Bytes of text that cost a step to take apart.
 const CHARS_A_STEP: usize = 8;
 /// Steps that putting a text into a table or finding it there costs.
 pub(super) const HASHED: usize = 12;
 /// Steps that room for a list or a text costs.
 const ROOM: usize = 10;
-
 /// Steps that sorting costs for each node of a list that is out of order.
 const SORT_STEPS: usize = 4;
-/// Nodes visited for string-values, in numbers of all nodes, from which on all are made at once.
-const TEXT_VISITS: usize = 3;
 
 /// What an expression is evaluated for (1): a node, and where it stands among the nodes of its step, from 1. Both numbers are 0
 /// outside of predicates, and the size if nothing asks for it.
@@ -56,11 +54,11 @@ pub(super) struct Eval<'e> {
     /// Values that are the same for every context, once they are known.
     kept: RefCell<Vec<Option<Val<'e>>>>,
     /// The string-values of all elements, once many were asked for.
-    texts: &'e OnceCell<Option<Texts>>,
-    text_visits: Cell<usize>,
+    pub(super) texts: &'e OnceCell<Option<Texts>>,
+    pub(super) text_visits: Cell<usize>,
     budget: u64,
     steps_left: Cell<u64>,
-    most_bytes: usize,
+    pub(super) most_bytes: usize,
 }
 
 impl<'e> Eval<'e> {
@@ -423,65 +421,6 @@ impl<'e> Eval<'e> {
         hit::sort(hits, self.document);
         Ok(())
     }
-
-    // Conversions.
-
-    /// The string-value of a node (5).
-    pub(super) fn text_of(&self, hit: Hit) -> Res<Cow<'e, str>> {
-        self.charge_hit(hit)?;
-        if let (Hit::Node(node), Some(Some(texts))) = (hit, self.texts.get())
-            && self.arena.first_child(node).is_some()
-        {
-            let text = texts.below(node);
-            self.charge_bytes(text.len())?;
-            return Ok(Cow::Borrowed(text));
-        }
-        let (mut len, mut visited) = (0, 0);
-        let text = string_value(self.document, hit, |bytes| {
-            len += bytes;
-            visited += 1;
-            self.charge(1 + bytes / BYTES_A_STEP)?;
-            self.check_len(len)
-        })?;
-        let all = self.text_visits.get() + visited;
-        self.text_visits.set(all);
-        if all > TEXT_VISITS * self.arena.len() && self.arena.is_in_order() && self.texts.get().is_none() {
-            self.charge(2 * self.arena.len())?;
-            let texts = self.texts.get_or_init(|| Texts::new(self.arena, self.most_bytes));
-            self.charge_bytes(texts.as_ref().map_or(0, |texts| texts.below(NodeId::DOCUMENT).len()))?;
-        }
-        Ok(text)
-    }
-
-    /// `string()` of a value.
-    pub(super) fn string_of(&self, value: &Val<'e>) -> Res<Cow<'e, str>> {
-        Ok(match value {
-            Val::String(text) => text.clone(),
-            Val::Number(number) => {
-                self.charge_room()?;
-                number::text(*number)
-            }
-            Val::Boolean(boolean) => Cow::Borrowed(if *boolean { "true" } else { "false" }),
-            Val::Nodes(hits) => match hits.first() {
-                Some(hit) => self.text_of(*hit)?,
-                None => Cow::Borrowed(""),
-            },
-            Val::Strings(texts) => {
-                self.charge_bytes(texts.first().map_or(0, String::len))?;
-                texts.first().map_or(Cow::Borrowed(""), |text| Cow::Owned(text.clone()))
-            }
-        })
-    }
-
-    /// `number()` of a value.
-    pub(super) fn number_of(&self, value: &Val<'e>) -> Res<f64> {
-        Ok(match value {
-            Val::Number(number) => *number,
-            Val::Boolean(boolean) => f64::from(u8::from(*boolean)),
-            Val::String(text) => self.parse_number(text)?,
-            Val::Nodes(_) | Val::Strings(_) => self.parse_number(&self.string_of(value)?)?,
-        })
-    }
 }
 
 /// The node a path is walked from, if it can be walked.
@@ -491,17 +430,6 @@ fn walk_start(path: &Path, context: Context) -> Option<Hit> {
         Start::Context => Some(context.hit),
         Start::Root => Some(Hit::Node(NodeId::DOCUMENT)),
         Start::Op(_) => None,
-    }
-}
-
-/// `boolean()` of a value (4.3).
-pub(super) fn boolean_of(value: &Val<'_>) -> bool {
-    match value {
-        Val::Boolean(boolean) => *boolean,
-        Val::Number(number) => *number != 0.0 && !number.is_nan(),
-        Val::String(text) => !text.is_empty(),
-        Val::Nodes(hits) => !hits.is_empty(),
-        Val::Strings(texts) => !texts.is_empty(),
     }
 }
 

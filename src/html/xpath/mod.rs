@@ -8,6 +8,7 @@ mod ast;
 mod axes;
 mod compare;
 mod compile;
+mod convert;
 mod error;
 mod eval;
 mod functions;

@@ -5,7 +5,8 @@
 use std::rc::Rc;
 
 use super::ast::Axis;
-use super::eval::{Context, Eval, Res, boolean_of};
+use super::convert::boolean_of;
+use super::eval::{Context, Eval, Res};
 use super::functions::core_number::as_number;
 use super::plan::{Op, Predicate, Step, Test, Walk};
 use super::value::Val;

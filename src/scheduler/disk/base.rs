@@ -58,6 +58,7 @@ impl Batch {
         self.rows.push((space, Slice::new(key.as_ref()), value.into().map(Slice::new)));
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -125,6 +126,12 @@ impl Base {
     /// Bytes on disk.
     pub(super) fn disk_bytes(&self) -> u64 {
         self.spaces.iter().map(|space| space.disk_space()).sum()
+    }
+
+    /// Journals on disk.
+    #[cfg(test)]
+    pub(super) fn journals(&self) -> usize {
+        self.database.journal_count()
     }
 
     /// Puts everything that only journals hold into tables, for a quick next opening.

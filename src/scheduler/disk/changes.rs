@@ -3,7 +3,7 @@
 //! It is also where a job that is not on disk yet is read from. Writing it twice does no harm: a failed commit may have
 //! reached the disk all the same, and the next one brings the same rows and more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::base::Batch;
@@ -15,6 +15,8 @@ use crate::scheduler::job::{Outcome, RequestId, SlotKey};
 pub(super) struct Changes {
     /// Sealed records by age; none for a row to be removed.
     jobs: BTreeMap<u64, Option<Vec<u8>>>,
+    /// Ages of which an older record is on disk.
+    replaced: BTreeSet<u64>,
     seen: Vec<u128>,
     /// Children by parent.
     children: BTreeMap<RequestId, Vec<u128>>,
@@ -43,9 +45,17 @@ impl Changes {
         self.jobs.insert(age, Some(rows::seal(Space::Jobs, &rows::numbered(age), record)));
     }
 
+    /// Keeps another record of a job, which is on disk unless it came after the last commit.
+    pub(super) fn replace_job(&mut self, age: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if !self.jobs.contains_key(&age) {
+            self.replaced.insert(age);
+        }
+        self.put_job(age, write);
+    }
+
     pub(super) fn remove_job(&mut self, age: u64) {
         match self.jobs.get(&age) {
-            Some(Some(_)) if self.tried.is_none() => drop(self.jobs.remove(&age)),
+            Some(Some(_)) if self.tried.is_none() && !self.replaced.contains(&age) => drop(self.jobs.remove(&age)),
             _ => drop(self.jobs.insert(age, None)),
         }
         self.head = true;
@@ -115,7 +125,7 @@ impl Changes {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Self { jobs, seen, children, ended, meta, rows, tried: _, head } = self;
+        let Self { jobs, replaced: _, seen, children, ended, meta, rows, tried: _, head } = self;
         jobs.is_empty()
             && seen.is_empty()
             && children.is_empty()
@@ -189,6 +199,20 @@ mod tests {
         assert_eq!(rows_of(&mut changes), 1);
         changes.remove_job(1);
         assert_eq!(rows_of(&mut changes), 1, "the removal");
+    }
+
+    #[test]
+    fn a_replaced_record_is_removed_from_the_disk_if_it_may_be_there() {
+        let mut changes = Changes::default();
+        changes.replace_job(1, |into| into.push(2));
+        assert_eq!(changes.job(1), Some(&[2][..]));
+        changes.remove_job(1);
+        assert_eq!(rows_of(&mut changes), 1, "the removal");
+        let mut changes = Changes::default();
+        changes.put_job(1, |into| into.push(1));
+        changes.replace_job(1, |into| into.push(2));
+        changes.remove_job(1);
+        assert_eq!(rows_of(&mut changes), 0, "it never was there");
     }
 
     #[test]

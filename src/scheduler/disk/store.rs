@@ -14,7 +14,7 @@ use super::place::Place;
 use super::rows::{self, Head, Kept, Space};
 use super::sync::Syncer;
 use crate::scheduler::index::heap::KeyMap;
-use crate::scheduler::index::{Index, Next};
+use crate::scheduler::index::{Index, Next, Queued};
 use crate::scheduler::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::record;
 use crate::scheduler::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
@@ -257,8 +257,13 @@ impl Store for DiskStore {
     }
 
     fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
-        if let Some(age) = self.index.out.get(job.id).map(|queued| queued.age) {
-            self.put(age, job, Duration::ZERO);
+        if let Some(Queued { age, .. }) = self.index.out.remove(job.id) {
+            // Its place is that of its new URL, also when it fails, or is recovered without another opening.
+            let slot = SlotKey::of(job.url());
+            self.index.out.insert(job.id, Queued { host: slot.0, age, priority: job.request.priority_value() });
+            self.changes.replace_job(age, |into| record::encode(job, Duration::ZERO, into));
+            let record = self.changes.job(age).map(<[u8]>::to_vec);
+            self.out.insert(age, record.unwrap_or_default());
         }
         Ok(())
     }

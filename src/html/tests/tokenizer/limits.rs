@@ -58,7 +58,8 @@ fn a_page_ends_when_its_sink_says_so() {
     for most_calls in 0..=whole.calls {
         let recorder = Recorder { cdata: true, content: None, most_calls, ..Recorder::new(source) };
         let recorder = recorder.run(Content::Data, None);
-        assert_eq!(recorder.calls, most_calls);
+        // Before a text it is not asked.
+        assert!((most_calls..=most_calls + 1).contains(&recorder.calls), "{} for {most_calls}", recorder.calls);
         lengths.push(recorder.tokens.len());
     }
     assert!(lengths.is_sorted());

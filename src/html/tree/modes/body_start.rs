@@ -111,7 +111,7 @@ impl Builder {
     /// `html` in most modes: the root gets the attributes that it does not have.
     pub(in crate::html) fn add_attrs_to_root(&mut self, attrs: AttrList) {
         if self.count(TEMPLATE) == 0 {
-            self.add_attrs(self.stack.root().node, attrs);
+            self.add_attrs(self.stack.root(), attrs);
         }
     }
 
@@ -123,7 +123,7 @@ impl Builder {
 
     /// The `body` that is the second open element, unless there is a template.
     fn second_body(&self) -> Option<NodeId> {
-        self.stack.get(1).filter(|open| open.is_html(BODY)).map(|open| open.node)
+        self.open_at(1).filter(|open| open.is_html(BODY)).map(|open| open.node)
     }
 
     #[inline(never)]
@@ -171,7 +171,7 @@ impl Builder {
     fn close_item(&mut self, is_item: impl Fn(names::NameId) -> bool) {
         let mut steps = 0;
         let mut found = None;
-        for open in self.stack.iter().rev() {
+        for open in self.open_elements().rev() {
             steps += 1;
             if open.namespace == Namespace::Html && is_item(open.name) {
                 found = Some(open.name);

@@ -56,6 +56,31 @@ fn what_is_not_settled_is_queued_again_at_its_place_and_with_its_time() {
 }
 
 #[test]
+fn a_request_that_followed_a_redirect_comes_back_at_its_target_and_ends_there() {
+    for ends in [false, true] {
+        let dir = quick_dir();
+        let mut store = open(dir.path());
+        suite::offer(&mut store, [job(0, "http://a/from")]);
+        store.commit().unwrap();
+        let mut moved = pull(&mut store, "a");
+        moved.request.set_url("http://b/to".parse().unwrap());
+        store.replace(&moved).unwrap();
+        if ends {
+            store.settle(moved.id, Outcome::Failed(FailureKind::Timeout)).unwrap();
+        }
+        store.commit().unwrap();
+        drop(store);
+        let mut store = open(dir.path());
+        assert_eq!(store.books().pending, u64::from(!ends));
+        assert_eq!(paths(&mut store, "b", NOW), if ends { vec![] } else { vec!["/to"] });
+        drop(store);
+        let inspection = Inspection::open(dir.path()).unwrap().unwrap();
+        let failed: Vec<_> = inspection.kept(Kept::Failed).map(|record| record.unwrap().job.unwrap().url().to_string()).collect();
+        assert_eq!(failed, if ends { vec!["http://b/to"] } else { vec![] });
+    }
+}
+
+#[test]
 fn an_age_is_never_given_twice() {
     let dir = quick_dir();
     let mut store = open(dir.path());
@@ -169,6 +194,17 @@ fn tries_after_failures_in_a_row_are_spaced() {
         tokio::time::advance(Duration::from_millis(250)).await;
         store.commit().unwrap();
     });
+}
+
+#[test]
+fn each_commit_can_be_synced_by_itself() {
+    let dir = quick_dir();
+    let options = DiskOptions { sync: Duration::ZERO, ..options() };
+    let (mut store, _) = DiskStore::open(dir.path(), options, &HashMap::new()).unwrap();
+    suite::offer(&mut store, [job(0, "http://a/0")]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(dir.path()).books().pending, 1);
 }
 
 const CHILD: &str = "DRAGLINE_TEST_KILLED_FRONTIER";

@@ -153,6 +153,11 @@ end
 -- Returns what a worker held too long. It may have sent its unsent request until then: the delay counts from there.
 local function expire()
   write_outs()
+  -- Who was out of touch for long, as all are after an outage of the server, lets the others renew what is theirs first.
+  local before = call('ZSCORE', BEATS, me)
+  if not before or now - tonumber(before) > visibility / 2 then
+    return
+  end
   local late = call('ZRANGEBYSCORE', FLIGHT, '-inf', now, 'WITHSCORES', 'LIMIT', 0, 200)
   for n = 1, #late, 2 do
     local id, deadline = late[n], tonumber(late[n + 1])

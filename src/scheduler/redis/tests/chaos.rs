@@ -1,6 +1,8 @@
 //! A fleet of workers that are killed at random: every request is handled once, the books balance, hosts are paced.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -8,7 +10,7 @@ use proptest::prelude::*;
 
 use super::super::{Answer, Batch, FleetPacing, Leased, Origin, RedisStore};
 use super::server::Server;
-use super::{LONG, ZERO, offer};
+use super::{LONG, ZERO, lease, offer};
 use crate::api::failure::FailureKind;
 use crate::scheduler::job::{Job, Outcome, RequestId, SlotKey};
 use crate::scheduler::testing::{child, job, unfiltered};
@@ -215,12 +217,72 @@ proptest! {
     }
 }
 
+/// One worker in a thread of its own, until the job is done: after some work it is gone without a word, and another comes.
+fn work(server: &Server, thread: usize, pacing: FleetPacing, sends: &Mutex<Vec<Instant>>, handled: &AtomicU64) {
+    let until = Instant::now() + LONG;
+    for life in 0_u64.. {
+        let mut store = server.join_paced("j", &format!("{thread}.{life}"), VISIBILITY, pacing);
+        for step in 0_u64.. {
+            assert!(Instant::now() < until, "it comes to an end: {:?}", store.view());
+            let leased_at = Instant::now();
+            for leased in lease(&mut store, 2) {
+                // A worker must be sure that it still holds what it sends.
+                if leased_at.elapsed() > VISIBILITY / 2 {
+                    continue;
+                }
+                sends.lock().unwrap().push(Instant::now());
+                if (step + life) % 5 == 4 {
+                    break;
+                }
+                let mut batch = Batch::new();
+                batch.sent(&leased.host, leased.id, ZERO, pacing.delay);
+                batch.freed(leased.id);
+                batch.settle(leased.id, Outcome::Handled);
+                let applied = store.apply(&mut batch).unwrap();
+                handled.fetch_add(u64::from(matches!(applied.answers[2], Answer::Done(true))), Ordering::SeqCst);
+            }
+            if store.view().books.pending == 0 {
+                return;
+            }
+            if (step + life) % 5 == 4 && store.view().held > 0 {
+                break;
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn workers_at_the_same_time_pace_a_host_together_and_handle_every_request_once() {
+    let server = Server::start();
+    let pacing = FleetPacing { per_host: 4, delay: Duration::from_millis(30) };
+    let pages: Vec<Job> = (0..40).map(|n| job(n, &format!("http://a/{n}"))).collect();
+    offer(&mut server.join_paced("j", "seeds", LONG, pacing), &pages);
+    let (sends, handled) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (server, sends, handled) = (&server, &sends, &handled);
+            scope.spawn(move || work(server, thread, pacing, sends, handled));
+        }
+    });
+    assert_eq!(handled.into_inner(), 40);
+    let mut sends = sends.into_inner().unwrap();
+    sends.sort();
+    assert!(sends.len() > 40, "some were lost on the way: {}", sends.len());
+    for pair in sends.windows(2) {
+        let gap = pair[1].duration_since(pair[0]);
+        assert!(gap + Duration::from_millis(10) >= pacing.delay, "{gap:?}");
+    }
+    let books = server.join("j", "look", LONG).view().books;
+    assert_eq!((books.enqueued, books.handled, books.pending), (40, 40, 0));
+}
+
 #[test]
 fn a_request_that_failed_at_one_worker_is_a_dead_letter_of_the_job() {
     let server = Server::start();
     let mut one = server.join("j", "one", LONG);
     offer(&mut one, &[job(0, "http://a/1")]);
-    let id = super::lease(&mut one, 1).remove(0).id;
+    let id = lease(&mut one, 1).remove(0).id;
     assert!(super::done(&mut one, |batch| batch.settle(id, Outcome::Failed(FailureKind::Timeout))));
     assert_eq!(server.join("j", "two", LONG).view().books.failed, 1);
 }

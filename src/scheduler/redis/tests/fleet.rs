@@ -76,6 +76,19 @@ fn a_lost_workers_requests_return_to_their_places_and_are_not_its_any_more() {
 }
 
 #[test]
+fn after_an_outage_nobody_takes_what_others_had_no_chance_to_renew() {
+    let server = Server::start();
+    let (mut one, mut two) = (server.join("j", "one", SHORT), server.join("j", "two", SHORT));
+    offer(&mut one, &[job(0, "http://a/1")]);
+    let held = ids(&lease(&mut one, 1));
+    sleep(SHORT + Duration::from_millis(20));
+    assert!(lease(&mut two, 1).is_empty(), "it was out of touch as long");
+    assert!(matches!(ask(&mut one, |batch| batch.renew(held.iter().copied())), Answer::Lost(lost) if lost.is_empty()));
+    assert!(lease(&mut two, 1).is_empty(), "it was renewed");
+    assert!(done(&mut one, |batch| batch.settle(held[0], Outcome::Handled)));
+}
+
+#[test]
 fn a_renewed_request_stays_with_its_worker() {
     let server = Server::start();
     let (mut one, mut two) = (server.join("j", "one", SHORT), server.join("j", "two", SHORT));
