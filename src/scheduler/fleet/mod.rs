@@ -231,7 +231,7 @@ impl SharedFrontier {
     /// that wait do, and would keep a busy host for itself. Twice the average lets everybody grow.
     fn share(&self) -> usize {
         let Some(view) = self.view.as_ref().filter(|view| view.workers > 1 && self.has_queued()) else { return usize::MAX };
-        let fair = 2 * view.out.div_ceil(view.workers) + 1;
+        let fair = 2 * view.out.div_ceil(view.workers) + 2;
         usize::try_from(fair).unwrap_or(usize::MAX).saturating_sub(self.held.len())
     }
 
