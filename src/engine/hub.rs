@@ -435,13 +435,6 @@ impl Hub {
         self.acts.push(Act::Scheduler(order));
     }
 
-    /// Frees the ticket's place of its slot.
-    pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
-        }
-    }
-
     /// One parser tells spider and extensions, as of the job's other events; none after they have heard of the end.
     fn config_changed(&mut self, change: ConfigChanged) {
         if self.phase.commits() {

@@ -62,7 +62,7 @@ pub(crate) struct SharedFrontier {
     server: Box<dyn Server>,
     clock: Clock,
     intake: Intake,
-    robots: RobotsDesk<Vec<Box<Job>>>,
+    robots: RobotsDesk<Vec<Job>>,
     stats: Stats,
     pacing: Pacing,
     dice: Dice,
@@ -80,7 +80,7 @@ pub(crate) struct SharedFrontier {
     /// Crawl delays the fleet was told of.
     delays: HashMap<SlotKey, Duration>,
     /// What asks for a place, or has it for a time that comes.
-    waiting: Vec<Box<Waiting>>,
+    waiting: Vec<Waiting>,
     /// Pages that wait for robots.txt.
     parked: usize,
     /// What may go, for want of credit.
@@ -182,7 +182,7 @@ impl SharedFrontier {
         if job.kind == JobKind::Robots && !self.stopped {
             // Its pages wait here, so it does.
             self.steps.push_back(Step::Freed(job.id));
-            self.waiting.push(Box::new(Waiting { job, hop: None, at, granted: None }));
+            self.waiting.push(Waiting { job, hop: None, at, granted: None });
             return;
         }
         if job.kind == JobKind::Robots {
