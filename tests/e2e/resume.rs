@@ -44,8 +44,9 @@ fn a_job_that_is_through_has_nothing_to_do() {
     let first = start(&folder, &server, &[]).end().with_code(0);
     assert_eq!(Books::of(&first).left, 0, "{first}");
     let asked = server.asked().len();
-    let second = start(&folder, &server, &[]).end().with_code(0);
-    assert_eq!(server.asked().len(), asked, "{second}");
+    let second = start(&folder, &server, &[]).end();
+    assert_eq!((second.code, server.asked().len()), (Some(0), asked), "{second}");
+    second.says(&["nothing is left to do"]);
     assert_eq!(Books::of(&second), Books::of(&first), "the books are those of the job: {second}");
     assert_eq!(items(&folder).len(), 21);
 }
@@ -245,7 +246,8 @@ fn requests_of_a_step_that_is_gone_are_set_aside_and_come_back_with_it() {
 
     // The step is back; by themselves they stay aside.
     is_open.store(true, Ordering::Relaxed);
-    let as_before = folder.run(&call).with_code(0);
+    let as_before = folder.run(&call);
+    assert_eq!(as_before.code, Some(0), "{as_before}");
     assert_eq!(Books::of(&as_before).set_aside, set_aside, "{as_before}");
     assert_eq!(authors(&items(&folder)), done);
 
@@ -272,7 +274,8 @@ fn a_failed_request_is_a_dead_letter_until_it_is_tried_again() {
     let first = start(&folder, &server, &more).end().with_code(0);
     assert_eq!((Books::of(&first).failed, server.times("/b")), (1, 2), "{first}");
     broken.store(false, Ordering::Relaxed);
-    let again = start(&folder, &server, &more).end().with_code(0);
+    let again = start(&folder, &server, &more).end();
+    again.says(&["frontier retry-failed"]);
     assert_eq!((Books::of(&again).failed, server.times("/b")), (1, 2), "it stays where it is: {again}");
 
     let retried = folder.run(&["frontier", "retry-failed", "job"]);
