@@ -367,6 +367,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
             .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
+        max_bytes: size(settings.frontier_max_bytes),
         disk_wait: settings.disk_wait,
         returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,

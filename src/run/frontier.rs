@@ -19,7 +19,7 @@ use crate::settings::Settings;
 /// When a `JOBDIR` has a frontier that cannot be used.
 pub(crate) fn open(settings: &Settings, ends: &[End]) -> Result<Box<dyn Store>, StartError> {
     let Some(dir) = &settings.jobdir else {
-        return Ok(Box::new(MemoryStore::new(assemble::size(settings.frontier_max_bytes))));
+        return Ok(Box::new(MemoryStore::spilling(assemble::size(settings.frontier_max_bytes), &settings.data_dir)));
     };
     let mut store = on_disk(dir, settings, ends)?;
     store.commit().map_err(|error| StartError::Disk(error.to_string()))?;

@@ -283,7 +283,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     if let Some(dir) = settings.jobdir.as_ref().filter(|_| !settings.frontier.is_shared())
         && ended.reason == FINISHED
         && ended.delivery.undelivered_records == 0
-        && ended.code == 0
+        && matches!(ended.code, 0 | 3)
         && let Err(error) = jobdir::note_finished(dir)
     {
         tracing::warn!(%error, "the next run with this JOBDIR will have to find out itself that the job is finished");

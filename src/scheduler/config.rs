@@ -20,6 +20,8 @@ pub struct SchedulerConfig {
     /// Offers of start requests are refused above this many bytes of frontier, so that the links of pages
     /// still find room below `FRONTIER_MAX_BYTES`.
     pub seeds_stop_at: usize,
+    /// `FRONTIER_MAX_BYTES`: every offer is refused above this many bytes of frontier in memory.
+    pub max_bytes: usize,
     /// Whether the answer to an offer brings back what is offsite: for a record of each.
     pub returns_offsite: bool,
     /// `DISK_WAIT`: how long a store may refuse to write, or to read, before the job is given up.

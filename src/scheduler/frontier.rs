@@ -51,6 +51,7 @@ pub struct Frontier {
     slots: Slots,
     robots: RobotsDesk<SlotId>,
     seeds_stop_at: usize,
+    max_bytes: usize,
     waiting: HashMap<SlotId, Waiting>,
     /// Jobs handed out in all, and up to how many may be.
     handed: u64,
@@ -121,6 +122,7 @@ impl Frontier {
             unread: Vec::new(),
             stats,
             seeds_stop_at: config.seeds_stop_at,
+            max_bytes: config.max_bytes,
             waiting: HashMap::new(),
             handed: 0,
             granted: 0,
@@ -210,8 +212,12 @@ impl Frontier {
             self.stats.max("scheduler/held_facts_max", i64::try_from(self.facts.len()).unwrap_or(i64::MAX));
         }
         told.append(&mut self.unread);
-        let wake = if self.patience.is_blocked() { self.patience.due() } else { self.slots.next() };
-        Turn { facts: told, wake: wake.into_iter().chain(self.states.due()).min() }
+        // While commits fail there is nothing to look for but another try.
+        let wake = match self.patience.due() {
+            Some(retry) => Some(retry),
+            None => self.slots.next().into_iter().chain(self.states.due()).min(),
+        };
+        Turn { facts: told, wake }
     }
 
     fn give_out(&mut self, now: Instant) {

@@ -63,7 +63,7 @@ enum Step {
         parent: Option<usize>,
         links: Vec<Link>,
     },
-    /// The last offer once more, as a parent that runs again makes it.
+    /// The last offer once more, as its parent makes it that runs again.
     OfferAgain,
     Pull {
         host: usize,
@@ -316,6 +316,7 @@ impl<S: Store> Run<'_, S> {
                 self.offer(jobs)?;
             }
             Step::OfferAgain => {
+                self.rerun_parent()?;
                 let jobs = self.last_offer.clone();
                 self.offer(jobs)?;
             }
@@ -431,6 +432,16 @@ impl<S: Store> Run<'_, S> {
         };
         made.request.priority(link.priority);
         if link.unfiltered { unfiltered(made) } else { made }
+    }
+
+    /// Pulls the parent of the last offer, when it is in the queue again.
+    fn rerun_parent(&mut self) -> Result<(), TestCaseError> {
+        let parent = self.last_offer.first().and_then(|job| job.parent);
+        let queued = self.model.jobs.values().find(|entry| Some(entry.id) == parent && !entry.out);
+        if let Some((id, host)) = queued.map(|entry| (entry.id, entry.host.clone())) {
+            while !self.out.contains_key(&id) && self.pull(&host)? {}
+        }
+        Ok(())
     }
 
     fn offer(&mut self, jobs: Vec<Job>) -> Result<(), TestCaseError> {

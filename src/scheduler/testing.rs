@@ -25,6 +25,7 @@ pub(crate) fn config() -> SchedulerConfig {
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
         robots_agent: None,
         seeds_stop_at: usize::MAX,
+        max_bytes: usize::MAX,
         returns_offsite: false,
         disk_wait: Duration::from_secs(60),
         seed: 1,

@@ -230,6 +230,7 @@ impl World {
                 pacing: Pacing { per_slot: mood.per_slot, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
+                max_bytes: usize::MAX,
                 returns_offsite: false,
                 disk_wait: Duration::from_secs(60),
                 seed: 1,

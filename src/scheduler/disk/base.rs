@@ -127,6 +127,12 @@ impl Base {
         self.spaces.iter().map(|space| space.disk_space()).sum()
     }
 
+    /// Journals on disk.
+    #[cfg(test)]
+    pub(super) fn journals(&self) -> usize {
+        self.database.journal_count()
+    }
+
     /// Puts everything that only journals hold into tables, for a quick next opening.
     pub(super) fn settle_down(&self) -> Result<(), DiskError> {
         self.healthy()?;

@@ -74,8 +74,12 @@ impl Inspection {
 
     /// The requests that ended and are kept for a reason, oldest first.
     pub fn kept(&self, kept: Kept) -> impl Iterator<Item = Result<Record, DiskError>> + '_ {
+        self.kept_from(kept, 0)
+    }
+
+    fn kept_from(&self, kept: Kept, age: u64) -> impl Iterator<Item = Result<Record, DiskError>> + '_ {
         let kept = rows::Kept::from(kept);
-        let rows = self.base.scan(Space::Ended, &[kept as u8]);
+        let rows = self.base.scan(Space::Ended, &rows::ended_key(kept, age));
         let rows = rows.map(|row| {
             let (key, value) = row?;
             let place = rows::kept_and_age(&key);
@@ -114,7 +118,7 @@ impl Inspection {
         loop {
             let mut chunk = Vec::new();
             let mut is_last = true;
-            for record in self.kept(kept).skip_while(|record| record.as_ref().is_ok_and(|record| record.age < from)) {
+            for record in self.kept_from(kept, from) {
                 let record = record?;
                 if chunk.len() == CHUNK {
                     is_last = false;

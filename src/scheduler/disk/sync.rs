@@ -44,6 +44,8 @@ struct Files {
 impl Syncer {
     /// Starts the thread for the frontier at `dir` with its database.
     pub(super) fn start(dir: &Path, database: &Path, every: Duration) -> Result<Self, DiskError> {
+        // Then commits sync by themselves; what is left is to note them.
+        let every = if every.is_zero() { Duration::from_secs(1) } else { every };
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = channel();
         let mut files = Files { dir: dir.to_owned(), database: database.to_owned(), journal: None, synced: None };

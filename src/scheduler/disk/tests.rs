@@ -30,6 +30,44 @@ fn quick_dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
+/// Writes 400 MB, so it only runs with `LONG_TESTS_OF_DRAGLINE`.
+#[test]
+fn what_is_seldom_written_keeps_no_journal_alive() {
+    use crate::scheduler::job::Outcome;
+    use crate::scheduler::testing::{child, job};
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_none() {
+        return;
+    }
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    let mut noise = 1_u64;
+    let mut body = || {
+        let words = std::iter::repeat_with(|| {
+            noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (noise >> 32).to_le_bytes()
+        });
+        words.take(10_000).flatten().collect::<Vec<u8>>()
+    };
+    // Every space has a row in the first journal, and only jobs and seen keys have any later.
+    suite::offer(&mut store, [job(0, "http://a/p"), job(1, "http://a/q")]);
+    let failed = suite::pull(&mut store, "a", Duration::ZERO).unwrap();
+    let parent = suite::pull(&mut store, "a", Duration::ZERO).unwrap();
+    store.settle(failed.id, Outcome::Failed(crate::api::failure::FailureKind::Lost)).unwrap();
+    suite::offer(&mut store, [child(parent.id, 0, "http://b/1")]);
+    let mut most = 0;
+    for n in 2..5_000 {
+        let mut big = job(n, &format!("http://c/{n}"));
+        big.request.body(body());
+        suite::offer(&mut store, [big]);
+        store.commit().unwrap();
+        let done = suite::pull(&mut store, "c", Duration::ZERO).unwrap();
+        store.settle(done.id, Outcome::Handled).unwrap();
+        store.commit().unwrap();
+        most = most.max(store.base.as_ref().unwrap().journals());
+    }
+    assert!((2..=4).contains(&most), "{most} journals");
+}
+
 #[test]
 fn it_does_what_every_store_must() {
     let dirs = RefCell::new(Vec::new());

@@ -12,8 +12,10 @@ impl Frontier {
     pub(super) fn offer(&mut self, offer: u64, mut jobs: Vec<Job>, seeds: bool, now: Instant) {
         self.after_offer = self.after_offer.max(offer);
         let held = self.store.weight();
-        if seeds && held > self.seeds_stop_at {
-            self.refuse(offer, jobs, StoreError::Full { held, bound: self.seeds_stop_at });
+        // Of one offer the store may come to hold more than that: it is bounded by `CALLBACK_MAX_EFFECTS`.
+        let bound = if seeds { self.seeds_stop_at } else { self.max_bytes };
+        if held > bound {
+            self.refuse(offer, jobs, StoreError::Full { held, bound });
             return;
         }
         let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));

@@ -97,7 +97,7 @@ impl Patience {
     fn last_word(&mut self, why: &str) -> Fact {
         self.gave_up = true;
         Fact::FrontierGaveUp(format!(
-            "{why}; waited {:?} (DISK_WAIT). Mend that and start again with the same JOBDIR: the next run goes on from here",
+            "{why}; waited {:?} (DISK_WAIT). Make room or mend that, and start again with the same JOBDIR: the next run goes on from here",
             self.wait
         ))
     }

@@ -81,6 +81,7 @@ impl Children {
     }
 
     /// Parents that have children.
+    #[cfg(test)]
     pub(crate) fn parents(&self) -> impl Iterator<Item = RequestId> {
         self.of.keys().map(|id| RequestId(*id))
     }

@@ -87,10 +87,12 @@ impl Lines {
     }
 
     /// Slots with queued jobs.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }

@@ -66,25 +66,9 @@ impl Seen {
         if key == 0 { self.has_zero } else { self.shards.get(self.shard_of(key)).is_some_and(|shard| shard.contains(key)) }
     }
 
+    #[cfg(test)]
     pub(crate) const fn len(&self) -> usize {
         self.len
-    }
-
-    /// Makes room for `more` keys at once, as for a set that is read from a disk.
-    pub(crate) fn reserve(&mut self, more: usize) {
-        let expected = self.len + more;
-        if self.shards.len() == 1 && expected > IN_ONE_PIECE {
-            self.cut(expected);
-        }
-        let each = expected / self.shards.len();
-        // Shards differ by the square root of what they hold.
-        let places = places_for(if self.shards.len() == 1 { each } else { each + 4 * each.isqrt() });
-        for shard in &mut self.shards {
-            if shard.places.len() < places {
-                shard.resize(places);
-            }
-        }
-        self.bytes = self.shards.iter().map(Shard::bytes).sum();
     }
 
     /// Bytes held.
@@ -259,20 +243,6 @@ mod tests {
         assert!((0..all).all(|n| seen.insert(key(n))));
         assert!((0..all).all(|n| seen.contains(key(n)) && !seen.insert(key(n))));
         assert!((all..2 * all).all(|n| !seen.contains(key(n))));
-    }
-
-    #[test]
-    fn room_made_beforehand_is_enough() {
-        for keys in [10_usize, 1_000, 200_000] {
-            let mut seen = Seen::new();
-            seen.insert(key(u64::MAX));
-            seen.reserve(keys);
-            let bytes = seen.bytes();
-            (0..keys as u64).for_each(|n| assert!(seen.insert(key(n))));
-            assert_eq!(seen.bytes(), bytes, "{keys} keys");
-            assert!(seen.contains(key(u64::MAX)));
-            assert!(keys < 1_000 || bytes <= 32 * keys, "{bytes} for {keys}");
-        }
     }
 
     #[test]

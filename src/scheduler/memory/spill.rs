@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 const SEGMENT: u64 = 128 << 20;
 
 /// What folders of ours are called, before their own name.
-const PREFIX: &str = "spill-";
+const PREFIX: &str = "frontier-spill-";
 
 /// The file in each folder that its process holds locked, and beside them the one that is locked while folders are made
 /// and cleared away.
 const LOCK: &str = "lock";
-const DOOR: &str = "spill.lock";
+const DOOR: &str = "frontier-spill.lock";
 
 /// Records on disk.
 #[derive(Debug)]
@@ -178,8 +178,11 @@ fn clear(above: &Path) -> io::Result<()> {
     // A folder is not seen between its making and its locking.
     let _door = door(above)?;
     for dir in folders {
-        let is_held = File::open(dir.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
-        if !is_held {
+        let is_left = match File::open(dir.join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_left {
             fs::remove_dir_all(&dir)?;
         }
     }
@@ -240,7 +243,7 @@ mod tests {
         // Its locks go with the process, its folder does not.
         drop(killed.home.take());
         std::mem::forget(killed);
-        fs::create_dir(above.path().join("spill-unlocked")).unwrap();
+        fs::create_dir(above.path().join("frontier-spill-unlocked")).unwrap();
         fs::create_dir(above.path().join("another")).unwrap();
         assert_eq!(folders(above.path()), 4);
         let next = Spill::below(above.path());

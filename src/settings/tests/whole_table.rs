@@ -183,6 +183,7 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.download_maxsize, 64 << 20);
     assert_eq!(settings.report_flush, Duration::from_millis(200));
     assert_eq!(settings.spool_sync_ms, Duration::from_millis(100));
+    assert_eq!(settings.frontier_sync_ms, Duration::from_millis(100));
     assert_eq!(settings.retry_http_codes, [500, 502, 503, 504, 522, 524, 408, 429]);
     assert_eq!(settings.user_agent, format!("dragline/{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(settings.default_request_headers.get("accept-language"), Some("en"));

@@ -103,6 +103,7 @@ fn crash(when: Crash) -> usize {
     let mut stand = site();
     stand.sink = sink;
     stand.spool = Some(left);
+    stand.log_id += 1;
     stand.store = Some(Box::new(next));
     let done = stand.run();
     assert_eq!(done.ended.imbalances, Vec::<String>::new(), "{when:?}");

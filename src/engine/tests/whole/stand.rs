@@ -75,6 +75,8 @@ pub(super) struct Stand {
     pub(super) sink_fault: Box<dyn FnMut(u64) -> Option<SinkAnswer> + Send>,
     pub(super) on_fatal: OnFatal,
     pub(super) spool: Option<PathBuf>,
+    /// The number of a new record log: each run has its own.
+    pub(super) log_id: u64,
     pub(super) ends: Ends,
     pub(super) leases: Vec<LeaseRule>,
     pub(super) feeds: Vec<(String, Box<dyn Feed>)>,
@@ -164,6 +166,7 @@ impl Stand {
             sink_fault: Box::new(|_| None),
             on_fatal: OnFatal::Spool,
             spool: None,
+            log_id: 7,
             ends: Ends::Skipped,
             leases: Vec::new(),
             feeds: Vec::new(),
@@ -284,7 +287,7 @@ impl Stand {
         config.ends = self.ends;
         config.on_fatal = self.on_fatal;
         let tidy = if self.ends == Ends::Journaled { Tidy::Keep } else { Tidy::Remove };
-        let seeds = Seeds { instance: 1, log_id: 7, jitter: 3 };
+        let seeds = Seeds { instance: 1, log_id: self.log_id, jitter: 3 };
         let delivery: Delivery = open_at(config, &spool, tidy, &JobId::from(7), outlets, Box::new(gate), seeds).unwrap();
         let mut store =
             self.store.unwrap_or_else(|| Box::new(MemoryStore::new(usize::try_from(settings.frontier_max_bytes).unwrap())));
@@ -293,6 +296,9 @@ impl Stand {
             store.settle(end.request, end.outcome).unwrap();
         }
         store.recover().unwrap();
+        store.commit().unwrap();
+        let ends: Vec<_> = delivery.ends.iter().map(|end| end.request).collect();
+        delivery.collector.lock().unwrap().settle(&ends);
         let entry = Entry::new();
         let stopper = entry.controls();
         let context = Context::new("robot", "7", Arguments::new(), settings.clone(), stats.clone(), move |reason| {

@@ -171,6 +171,17 @@ fn tries_after_failures_in_a_row_are_spaced() {
     });
 }
 
+#[test]
+fn each_commit_can_be_synced_by_itself() {
+    let dir = quick_dir();
+    let options = DiskOptions { sync: Duration::ZERO, ..options() };
+    let (mut store, _) = DiskStore::open(dir.path(), options, &HashMap::new()).unwrap();
+    suite::offer(&mut store, [job(0, "http://a/0")]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(dir.path()).books().pending, 1);
+}
+
 const CHILD: &str = "DRAGLINE_TEST_KILLED_FRONTIER";
 
 /// Run as a process of its own, it offers, settles and commits until it is killed, and tells what was committed.

@@ -4,6 +4,7 @@ use super::*;
 use crate::scheduler::testing::Journal;
 
 fn over(journal: &Journal) -> Played {
+    journal.clone().recover().unwrap();
     Played::over(config(), journal.clone())
 }
 
@@ -104,6 +105,7 @@ fn a_disk_that_never_takes_anything_ends_the_job_with_the_reason() {
     let journal = Journal::new();
     let mut played = over(&journal);
     journal.refuse(true);
+    played.frontier.keep("counters", Box::new(|| Some(vec![1])), played.now);
     let page = played.page("http://a.test/");
     played.order(Order::Offer { offer: 1, jobs: vec![page], seeds: false });
     let began = played.now;
@@ -144,6 +146,7 @@ fn delayed(journal: &Journal, unix: u64) -> Played {
     let (stats, now) = (Stats::new(), Instant::now());
     let pacing = Pacing { per_slot: 8, delay: 2_000 * MS, jitter: 0.0 };
     let clock = Clock::at(now, Duration::from_secs(unix));
+    journal.clone().recover().unwrap();
     let frontier = Frontier::new(SchedulerConfig { pacing, ..config() }, Box::new(journal.clone()), stats.clone(), clock, now);
     Played { frontier, stats, now, offers: 0, index: 0, facts: VecDeque::new() }
 }
