@@ -21,7 +21,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use assemble::FINISHED;
-pub(crate) use assemble::{Backends, Entry, Job, Keeping, Running, Threads, assemble, close};
+#[cfg(test)]
+pub(crate) use assemble::close;
+pub(crate) use assemble::{Backends, Entry, Job, Keeping, Running, Threads, assemble};
 pub(crate) use spec::{JobSpec, Logs, Printed, Progress, Report, StartError, StdoutSource, StopSwitch};
 
 use crate::actor::{Arbiter, Inbox, Place, Plan, Policy, before_park, supervise};

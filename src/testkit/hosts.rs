@@ -32,7 +32,6 @@ impl KnownHosts {
             robots_agent: None,
             seeds_stop_at: usize::MAX,
             returns_offsite: false,
-            disk_wait: Duration::ZERO,
             seed: 1,
         };
         let now = Instant::now();

@@ -16,8 +16,8 @@ use super::server::{Answer, Server};
 
 /// Workers at a time.
 const WORKERS: usize = 4;
-/// Requests in flight to the one host, over all workers.
-const IN_FLIGHT: u64 = 8;
+/// Requests of one worker that are fetched and not yet settled, at most: its places of the host, and as many in callbacks.
+const IN_FLIGHT: u64 = 16;
 
 /// A fleet's job: where it is crawled and where its frontier is.
 struct Job<'a> {
@@ -231,4 +231,37 @@ fn a_shared_frontier_asks_for_a_job_id_and_shows_no_password() {
     assert!(ended.err.contains("127.0.0.1:1 cannot be reached") && !ended.err.contains("canary"), "{ended}");
     let table = folder.run(&["settings", "-s", "FRONTIER=redis://:canary@127.0.0.1:1/0"]);
     assert!(table.out.contains("redis://[redacted]@127.0.0.1:1/0") && !table.out.contains("canary"), "{table}");
+}
+
+#[test]
+fn a_job_is_paused_resumed_and_stopped_for_all_from_outside() {
+    let (folder, place) = (Folder::new(), Folder::new());
+    let shop = Shop::start(&folder, &["--products", "300", "--latency", "30", "--fast"]);
+    let redis = Redis::start(&place);
+    let url = redis.url();
+    let job = Job { folder: &folder, redis: &url, spider: "bookshop", url: &shop.url, id: "steered", more: &[] };
+    let workers = job.workers();
+    let pages = || shop.json("__stats")["requests"].as_u64().unwrap();
+    let steer = |verb| {
+        let ended = folder.run(&["frontier", verb, &url, "--job", "steered"]);
+        assert_eq!(ended.code, Some(0), "{verb}: {ended}");
+    };
+    workers[0].until("some pages", || pages() > 30);
+    steer("pause");
+    // All have heard of it, and what was under way is done.
+    let mut before = pages();
+    workers[0].until("a pause", || {
+        std::thread::sleep(Duration::from_secs(1));
+        before == std::mem::replace(&mut before, pages())
+    });
+    workers.iter().for_each(|worker| worker.says("the job is paused"));
+    steer("resume");
+    workers[0].until("more pages", || pages() > before + 10);
+    steer("stop");
+    for ended in ends(workers, 2) {
+        assert!(ended.err.contains("shutdown: bookshop, job steered"), "{ended}");
+        assert!(ended.number("requests", "left") > 0, "{ended}");
+    }
+    ends(job.workers(), 0);
+    delivered(&folder, &shop.json("__truth"));
 }

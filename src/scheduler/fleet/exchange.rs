@@ -14,6 +14,12 @@ use crate::scheduler::store::{Offered, StoreError};
 impl SharedFrontier {
     /// Does what there is to do, as far as the server is reached.
     pub(super) fn work(&mut self, now: Instant) {
+        if self.has_left && self.is_gone() {
+            // Nobody is there any more whom the server would hear.
+            self.steps.clear();
+            self.tell_ready(now);
+            return;
+        }
         if self.poll.wants_renewal(now) && !self.has_left {
             self.renew();
         }
@@ -61,6 +67,11 @@ impl SharedFrontier {
 
     fn wants_work(&self) -> bool {
         !self.stopped && self.room() > 0
+    }
+
+    /// Whether the server has let this worker go.
+    fn is_gone(&self) -> bool {
+        self.under_way.is_none() && !self.steps.iter().any(|step| matches!(step, Step::Leave))
     }
 
     /// What is in flight stays ours.
@@ -212,6 +223,18 @@ impl SharedFrontier {
 
     /// What the whole job is told to do.
     fn look_at_state(&mut self) {
+        let is_paused = self.state() == FleetState::Paused;
+        if is_paused != self.told_pause {
+            self.told_pause = is_paused;
+            if is_paused {
+                tracing::info!("the job is paused for all its workers: what is under way is finished, nothing more goes out");
+                self.facts
+                    .push(Fact::FrontierBlocked { why: "the job is paused (`dragline frontier resume` ends that)".to_owned() });
+            } else {
+                tracing::info!("the job is no longer paused");
+                self.facts.push(Fact::FrontierUnblocked);
+            }
+        }
         if self.told_stop || self.stopped || self.state() != FleetState::Stopping {
             return;
         }

@@ -97,6 +97,7 @@ pub(crate) struct SharedFrontier {
     runs_start: bool,
     runs_idle: bool,
     told_stop: bool,
+    told_pause: bool,
     /// Requests of `start` and `idle` that were offered.
     cursors: Cursors,
     /// What the engine was last told of the job.
@@ -147,6 +148,7 @@ impl SharedFrontier {
             runs_start: false,
             runs_idle: false,
             told_stop: false,
+            told_pause: false,
             cursors: Cursors::default(),
             told: None,
             due: Vec::new(),

@@ -34,7 +34,8 @@ pub struct Batch {
 /// Who makes the requests of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// A page's callback.
+    /// A callback of the requests' parent, which this worker holds. When it does not hold it any more, they count as repeated:
+    /// whoever runs the parent again makes them again.
     Callback,
     /// `start()`, which this worker runs: with this offer, `cursor` of its requests are taken in or filtered.
     Start {
@@ -104,11 +105,21 @@ impl Batch {
     /// Takes requests in, as [`crate::scheduler::store::Store::offer`] does. A request that is pending under the same id counts as repeated.
     /// Answered by [`super::Answer::Offered`], [`super::Answer::Full`] or [`super::Answer::NotClaimed`].
     pub fn offer(&mut self, jobs: &[Job], origin: Origin) {
+        self.offer_of(jobs, Some(origin));
+    }
+
+    /// [`Self::offer`] by whomever.
+    pub(super) fn offer_plain(&mut self, jobs: &[Job]) {
+        self.offer_of(jobs, None);
+    }
+
+    fn offer_of(&mut self, jobs: &[Job], origin: Option<Origin>) {
         self.begin(b'O', Kind::Offer);
         match origin {
-            Origin::Callback => self.text("").number_arg(0),
-            Origin::Start { cursor } => self.text("start").number_arg(cursor),
-            Origin::Idle { cursor } => self.text("idle").number_arg(cursor),
+            None => self.text("").number_arg(0),
+            Some(Origin::Callback) => self.text("page").number_arg(0),
+            Some(Origin::Start { cursor }) => self.text("start").number_arg(cursor),
+            Some(Origin::Idle { cursor }) => self.text("idle").number_arg(cursor),
         };
         self.number_arg(u64::try_from(jobs.len()).unwrap_or(u64::MAX));
         for job in jobs {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::answer::{self, Answer, Applied};
-use super::batch::{Batch, Origin};
+use super::batch::Batch;
 use super::connection::{Args, Link};
 use super::error::RedisError;
 use super::script;
@@ -91,7 +91,7 @@ impl RedisStore {
 
 impl Store for RedisStore {
     fn offer(&mut self, jobs: &mut Vec<Job>) -> Result<Offered, StoreError> {
-        match self.step(|batch| batch.offer(jobs, Origin::Callback))? {
+        match self.step(|batch| batch.offer_plain(jobs))? {
             Answer::Offered(offered) => {
                 jobs.clear();
                 Ok(offered)

@@ -39,7 +39,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("LOG_LEVEL", _) => (json!("ERROR"), "ERROR".to_owned()),
         ("LOG_FORMAT", _) => (json!("json"), "json".to_owned()),
         ("PROGRESS", _) => (json!("lines"), "lines".to_owned()),
-        ("FRONTIER", _) => (json!("memory"), "memory".to_owned()),
+        ("FRONTIER", _) => (json!("redis://:a@host/1"), "redis://:a@host/1".to_owned()),
         ("FEED_EXPORT_ENCODING", _) => (json!("utf-8"), "utf-8".to_owned()),
         ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),

@@ -13,7 +13,8 @@ end
 
 local function offer(origin, cursor, size)
   local stop = at + 7 * size
-  if is_full or (origin ~= '' and not is_claimed(origin)) then
+  local is_run = origin == 'start' or origin == 'idle'
+  if is_full or (is_run and not is_claimed(origin)) then
     at = stop
     return is_full and 'full' or 'unclaimed'
   end
@@ -37,11 +38,17 @@ local function offer(origin, cursor, size)
     local id, host, rank, record = ARGV[at + 4], ARGV[at + 5], ARGV[at + 6], ARGV[at + 7]
     at = at + 7
     if parent ~= '' and parents[parent] == nil then
-      parents[parent] = { is_out = call('HEXISTS', OUT, parent) == 1, has = call('EXISTS', KIDS .. parent) == 1, here = {} }
+      -- A parent that is not this worker's any more is run again by another: then its children are offered again.
+      parents[parent] = {
+        is_out = out_of(parent) ~= nil,
+        is_lost = origin == 'page' and not mine(parent),
+        has = call('EXISTS', KIDS .. parent) == 1,
+        here = {},
+      }
     end
     local of = parents[parent]
     local dropped = true
-    if of and (of.here[id] or (of.has and call('SISMEMBER', KIDS .. parent, id) == 1)) then
+    if of and (of.is_lost or of.here[id] or (of.has and call('SISMEMBER', KIDS .. parent, id) == 1)) then
       repeated = repeated + 1
     elseif seen[key] and flags % 2 == 0 then
       duplicates = duplicates + 1
@@ -86,7 +93,7 @@ local function offer(origin, cursor, size)
   for parent, ids in pairs(children) do
     many('SADD', KIDS .. parent, ids, 1)
   end
-  if origin ~= '' then
+  if is_run then
     advance(origin, cursor)
   end
   books.enqueued = books.enqueued + stored

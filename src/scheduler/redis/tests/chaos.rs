@@ -185,8 +185,12 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
+fn cases() -> u32 {
+    if std::env::var_os("LONG_TESTS_OF_DRAGLINE").is_some() { 300 } else { 12 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn a_fleet_under_kills_handles_every_request_once_and_paces_every_host(
         delay in prop_oneof![Just(0_u64), Just(25)],

@@ -10,7 +10,7 @@ use crate::scheduler::job::Outcome;
 use crate::scheduler::store::{Cursors, Store};
 use crate::scheduler::testing::job;
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(400);
 
 fn claim(store: &mut RedisStore, write: impl FnOnce(&mut Batch)) -> Claim {
     match ask(store, write) {

@@ -9,9 +9,9 @@ use super::{LONG, ZERO, ask, done, ids, lease, offer, paths};
 use crate::api::failure::FailureKind;
 use crate::scheduler::job::{JobKind, Outcome, RequestId};
 use crate::scheduler::store::Store;
-use crate::scheduler::testing::{child, job, with_priority};
+use crate::scheduler::testing::{child, job, unfiltered, with_priority};
 
-const SHORT: Duration = Duration::from_millis(150);
+const SHORT: Duration = Duration::from_millis(400);
 
 #[test]
 fn what_one_worker_offers_another_is_given_and_nobody_twice() {
@@ -81,8 +81,8 @@ fn a_renewed_request_stays_with_its_worker() {
     let (mut one, mut two) = (server.join("j", "one", SHORT), server.join("j", "two", SHORT));
     offer(&mut one, &[job(0, "http://a/1")]);
     let held = ids(&lease(&mut one, 1));
-    for _ in 0..4 {
-        sleep(SHORT / 2);
+    for _ in 0..6 {
+        sleep(SHORT / 4);
         assert!(matches!(ask(&mut one, |batch| batch.renew(held.iter().copied())), Answer::Lost(lost) if lost.is_empty()));
         assert!(lease(&mut two, 1).is_empty());
     }
@@ -123,6 +123,8 @@ fn a_lost_parents_children_are_queued_once_by_whoever_runs_it_again() {
     offer(&mut lost, &[child(parent, 0, "http://b/1")]);
     sleep(SHORT + Duration::from_millis(20));
     assert_eq!(ids(&lease(&mut other, 1)), [parent], "the host served longest ago");
+    let late = [unfiltered(child(parent, 0, "http://b/1")), unfiltered(child(parent, 7, "http://b/7"))];
+    assert_eq!(offer(&mut lost, &late).repeated, 2, "whoever has the parent now makes them");
     let offered = offer(&mut other, &[child(parent, 0, "http://b/1"), child(parent, 1, "http://b/2")]);
     assert_eq!((offered.stored, offered.repeated), (1, 1));
     assert!(done(&mut other, |batch| batch.settle(parent, Outcome::Handled)));
@@ -170,7 +172,7 @@ fn a_batch_is_done_in_its_order() {
     let answers = one.apply(&mut batch).unwrap().answers;
     assert!(matches!(&answers[0], Answer::Offered(offered) if offered.stored == 1));
     assert!(matches!(&answers[1..3], [Answer::Done(true), Answer::Done(false)]));
-    assert!(matches!(&answers[3], Answer::Offered(offered) if offered.duplicates == 1), "its parent is gone");
+    assert!(matches!(&answers[3], Answer::Offered(offered) if offered.repeated == 1), "its parent has ended");
     assert!(matches!(&answers[4], Answer::Leased(leased) if paths(leased) == ["/2"]));
 }
 

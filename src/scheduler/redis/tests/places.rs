@@ -9,8 +9,8 @@ use super::{LONG, ZERO, ask, done, host, ids, lease, offer, paths};
 use crate::scheduler::job::{Outcome, RequestId};
 use crate::scheduler::testing::job;
 
-const SHORT: Duration = Duration::from_millis(150);
-const DELAY: Duration = Duration::from_millis(200);
+const SHORT: Duration = Duration::from_millis(400);
+const DELAY: Duration = Duration::from_millis(500);
 
 fn place(store: &mut RedisStore, id: RequestId, what: PlaceFor) -> Place {
     match ask(store, |batch| batch.place(id, what)) {
@@ -60,11 +60,11 @@ fn with_a_delay_one_request_of_a_host_is_unsent_and_the_delay_counts_from_its_se
     ask(&mut one, |batch| batch.sent(&given[0].host, given[0].id, ZERO, DELAY));
     assert!(lease(&mut two, 5).is_empty());
     let wait = two.view().next_due.expect("the host waits for its delay");
-    assert!(wait <= DELAY && wait > DELAY / 2, "{wait:?}");
-    sleep(wait.saturating_sub(Duration::from_millis(20)));
-    assert!(lease(&mut two, 5).is_empty() || sent.elapsed() >= DELAY);
-    sleep(Duration::from_millis(30));
-    assert_eq!(lease(&mut two, 5).len(), 1);
+    assert!(wait <= DELAY && !wait.is_zero(), "{wait:?}");
+    while lease(&mut two, 5).is_empty() {
+        assert!(sent.elapsed() < LONG, "its time comes");
+        sleep(Duration::from_millis(5));
+    }
     assert!(sent.elapsed() >= DELAY);
 }
 
@@ -110,11 +110,11 @@ fn a_gated_host_gives_nothing_to_anybody_until_the_later_end() {
     let server = Server::start();
     let (mut one, mut two) = (server.join("j", "one", LONG), server.join("j", "two", LONG));
     offer(&mut one, &[job(0, "http://a/1"), job(1, "http://b/1")]);
-    ask(&mut one, |batch| batch.gate(&host("a"), Duration::from_millis(200)));
+    ask(&mut one, |batch| batch.gate(&host("a"), DELAY));
     ask(&mut two, |batch| batch.gate(&host("a"), Duration::from_millis(50)));
     assert_eq!(lease(&mut two, 5).iter().map(|given| given.host.clone()).collect::<Vec<_>>(), [host("b")]);
-    assert!(two.view().next_due.unwrap() > Duration::from_millis(100));
-    sleep(Duration::from_millis(220));
+    assert!(two.view().next_due.unwrap() > Duration::from_millis(50));
+    sleep(DELAY + Duration::from_millis(20));
     assert_eq!(lease(&mut two, 5).len(), 1);
     offer(&mut one, &[job(2, "http://a/2")]);
     ask(&mut one, |batch| batch.gate(&host("a"), LONG));
@@ -150,7 +150,7 @@ fn a_hop_gets_the_hosts_next_turn_and_keeps_it() {
     ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY));
     assert!(done(&mut one, |batch| batch.freed(hopping)));
     let Place::Go { after, wants_sent: true } = place(&mut one, hopping, PlaceFor::Hop) else { panic!("a turn") };
-    assert!(after > DELAY / 2 && after <= DELAY, "{after:?}");
+    assert!(!after.is_zero() && after <= DELAY, "{after:?}");
     sleep(after + Duration::from_millis(1));
     assert!(lease(&mut two, 1).is_empty(), "the turn is the hop's");
     ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY));
@@ -178,7 +178,7 @@ fn a_robots_request_obeys_the_gate_and_no_delay() {
     assert!(lease(&mut one, 1).is_empty(), "the one place is taken");
     assert!(done(&mut one, |batch| batch.freed(robots.id)));
     ask(&mut one, |batch| batch.gate(&host("a"), DELAY));
-    assert!(matches!(place(&mut one, robots.id, PlaceFor::Robots), Place::Wait { again_in } if again_in > DELAY / 2));
+    assert!(matches!(place(&mut one, robots.id, PlaceFor::Robots), Place::Wait { again_in } if !again_in.is_zero()));
 }
 
 #[test]
@@ -204,12 +204,12 @@ fn hosts_take_turns() {
 #[test]
 fn a_host_without_work_leaves_nothing_behind() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: Duration::from_millis(60) };
+    let pacing = FleetPacing { per_host: 8, delay: DELAY };
     let mut one = server.join_paced("j", "one", LONG, pacing);
     offer(&mut one, &pages(1));
     let given = lease(&mut one, 1).remove(0);
     let mut batch = Batch::new();
-    batch.sent(&given.host, given.id, ZERO, Duration::from_millis(60));
+    batch.sent(&given.host, given.id, ZERO, DELAY);
     batch.settle(given.id, Outcome::Handled);
     one.apply(&mut batch).unwrap();
     let mut plain = server.plain();
@@ -219,6 +219,6 @@ fn a_host_without_work_leaves_nothing_behind() {
         keys
     };
     assert_eq!(keys(), ["dragline:{j}:h:a"], "its delay is not over");
-    sleep(Duration::from_millis(80));
+    sleep(DELAY + Duration::from_millis(20));
     assert!(keys().is_empty());
 }
