@@ -31,6 +31,8 @@ impl KnownHosts {
             pacing: Pacing { per_slot: per_host, delay: Duration::ZERO, jitter: 0.0 },
             robots_agent: None,
             seeds_stop_at: usize::MAX,
+            max_bytes: usize::MAX,
+            disk_wait: Duration::ZERO,
             returns_offsite: false,
             seed: 1,
         };
