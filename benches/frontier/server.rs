@@ -103,7 +103,8 @@ fn queue(store: &mut RedisStore, web: Web, mix: Mix, count: u64, held: impl Fn()
         let mut make = || -> Vec<Job> {
             let pages = finds.batch();
             made += BATCH;
-            (made..).zip(pages).map(|(index, page)| web.job(page, index, &parent)).collect()
+            // Of no request that this worker holds: the server takes children only of those.
+            (made..).zip(pages).map(|(index, page)| Job { parent: None, ..web.job(page, index, &parent) }).collect()
         };
         (0..OFFERS).map(|_| make()).collect()
     };
@@ -118,6 +119,7 @@ fn queue(store: &mut RedisStore, web: Web, mix: Mix, count: u64, held: impl Fn()
         });
     }
     let queued = store.view().books.pending;
+    assert_eq!(queued, finds.found());
     let beside = held() / queued as f64;
     let mut done = Vec::new();
     let mut fresh = Finds::new(Mix::AllNew);
