@@ -6,7 +6,7 @@ use crate::{All, MILLION};
 
 /// Something that must be at least, or at most, so much.
 #[derive(Debug)]
-pub struct Goal {
+pub(crate) struct Goal {
     what: String,
     found: f64,
     limit: f64,
@@ -14,11 +14,11 @@ pub struct Goal {
 }
 
 impl Goal {
-    pub fn is_met(&self) -> bool {
+    pub(crate) fn is_met(&self) -> bool {
         if self.is_least { self.found >= self.limit } else { self.found <= self.limit }
     }
 
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Self { what, found, limit, is_least } = self;
         let (word, verdict) = (if *is_least { "at least" } else { "at most" }, if self.is_met() { "met" } else { "MISSED" });
         format!("{what:<74} {found:>12.1}  {word:<8} {limit:>9.1}  {verdict}")
@@ -26,7 +26,7 @@ impl Goal {
 }
 
 /// The goals, as far as they were measured.
-pub fn of(kind: Kind, all: &All) -> Vec<Goal> {
+pub(crate) fn of(kind: Kind, all: &All) -> Vec<Goal> {
     let mut goals = Vec::new();
     for ((case, count), figures) in all {
         let mut add = |what: &str, found: Option<f64>, limit: f64, is_least: bool| {

@@ -7,17 +7,17 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Bytes of memory this process holds now.
-pub fn resident() -> f64 {
+pub(crate) fn resident() -> f64 {
     status("VmRSS:")
 }
 
 /// The most bytes of memory it held since [`forget_peak`].
-pub fn peak() -> f64 {
+pub(crate) fn peak() -> f64 {
     status("VmHWM:")
 }
 
 /// The peak counts from here.
-pub fn forget_peak() {
+pub(crate) fn forget_peak() {
     // Where that is not allowed the peak is that of the whole run: a figure too high, none too low.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
@@ -29,12 +29,12 @@ fn status(name: &str) -> f64 {
 }
 
 /// Processor time of all threads.
-pub fn process_cpu() -> Duration {
+pub(crate) fn process_cpu() -> Duration {
     cpu(ClockId::ProcessCPUTime)
 }
 
 /// Processor time of this thread.
-pub fn thread_cpu() -> Duration {
+pub(crate) fn thread_cpu() -> Duration {
     cpu(ClockId::ThreadCPUTime)
 }
 
@@ -44,7 +44,7 @@ fn cpu(clock: ClockId) -> Duration {
 }
 
 /// Bytes that a directory takes on disk.
-pub fn on_disk(dir: &Path) -> f64 {
+pub(crate) fn on_disk(dir: &Path) -> f64 {
     use std::os::unix::fs::MetadataExt as _;
     let mut bytes = 0.0;
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

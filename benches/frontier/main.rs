@@ -22,11 +22,11 @@ use std::process::{Command, ExitCode, Stdio};
 use cases::{Case, Figures};
 use stores::Kind;
 
-pub const MILLION: u64 = 1_000_000;
+pub(crate) const MILLION: u64 = 1_000_000;
 /// Hosts of the cases with many.
 const HOSTS: u64 = MILLION;
 
-pub type All = BTreeMap<(Case, u64), Figures>;
+pub(crate) type All = BTreeMap<(Case, u64), Figures>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

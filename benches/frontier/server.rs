@@ -16,7 +16,7 @@ use crate::cases::{Case, Figures, Watch};
 use crate::work::{BATCH, Finds, Mix, Parent, Web};
 
 /// The environment's variable with the server's address, for the process of a case.
-pub const URL: &str = "FRONTIER_BENCH_REDIS";
+pub(crate) const URL: &str = "FRONTIER_BENCH_REDIS";
 /// Offers of one batch.
 const OFFERS: usize = 3;
 /// Requests that are measured from offer to settle at most.
@@ -24,7 +24,7 @@ const MOST_CYCLES: u64 = 200_000;
 
 /// A server of our own on a free port of this machine; it ends with this value.
 #[derive(Debug)]
-pub struct Own {
+pub(crate) struct Own {
     child: Child,
     port: u16,
     _dir: tempfile::TempDir,
@@ -32,7 +32,7 @@ pub struct Own {
 
 impl Own {
     /// None where no server is installed.
-    pub fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new("redis-server");
@@ -49,7 +49,7 @@ impl Own {
         panic!("redis-server does not answer");
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 }
@@ -73,7 +73,7 @@ fn used(url: &str) -> Option<f64> {
 }
 
 /// Runs a case with `count` requests or keys; none for one that is not about a server.
-pub fn run(case: &Case, count: u64) -> Figures {
+pub(crate) fn run(case: &Case, count: u64) -> Figures {
     let url = std::env::var(URL).unwrap();
     let parsed: RedisUrl = url.parse().unwrap();
     let job = format!("bench-{}", std::process::id());
@@ -103,7 +103,8 @@ fn queue(store: &mut RedisStore, web: Web, mix: Mix, count: u64, held: impl Fn()
         let mut make = || -> Vec<Job> {
             let pages = finds.batch();
             made += BATCH;
-            (made..).zip(pages).map(|(index, page)| web.job(page, index, &parent)).collect()
+            // Of no request that this worker holds: the server takes children only of those.
+            (made..).zip(pages).map(|(index, page)| Job { parent: None, ..web.job(page, index, &parent) }).collect()
         };
         (0..OFFERS).map(|_| make()).collect()
     };
@@ -118,6 +119,7 @@ fn queue(store: &mut RedisStore, web: Web, mix: Mix, count: u64, held: impl Fn()
         });
     }
     let queued = store.view().books.pending;
+    assert_eq!(queued, finds.found());
     let beside = held() / queued as f64;
     let mut done = Vec::new();
     let mut fresh = Finds::new(Mix::AllNew);

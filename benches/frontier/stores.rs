@@ -14,7 +14,7 @@ const BOUND: usize = 1 << 40;
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Memory,
     Disk,
     /// At the server of [`crate::server::URL`].
@@ -24,7 +24,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Redis];
 
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
             Self::Disk => "disk",
@@ -33,24 +33,24 @@ impl Kind {
     }
 
     /// The kind of this name.
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.name() == name).expect("a store of this name")
     }
 }
 
 /// Where a store of this process or of its directory lies.
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     kind: Kind,
     dir: PathBuf,
 }
 
 impl Place {
-    pub fn new(kind: Kind, dir: &Path) -> Self {
+    pub(crate) fn new(kind: Kind, dir: &Path) -> Self {
         Self { kind, dir: dir.join("frontier") }
     }
 
-    pub fn open(&self) -> Box<dyn Store> {
+    pub(crate) fn open(&self) -> Box<dyn Store> {
         match self.kind {
             Kind::Memory => Box::new(MemoryStore::new(BOUND)),
             Kind::Disk => Box::new(DiskStore::open(&self.dir, DiskOptions::default(), &HashMap::new()).unwrap().0),
@@ -59,12 +59,12 @@ impl Place {
     }
 
     /// Whether what was stored is there again after a close.
-    pub fn lasts(&self) -> bool {
+    pub(crate) fn lasts(&self) -> bool {
         self.kind == Kind::Disk
     }
 
     /// Bytes it takes beside this process.
-    pub fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         machine::on_disk(&self.dir)
     }
 }

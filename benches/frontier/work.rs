@@ -8,30 +8,30 @@ use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Requests of one offer.
-pub const BATCH: u64 = 20;
+pub(crate) const BATCH: u64 = 20;
 
 /// What a crawl of a made-up web finds.
 #[derive(Debug, Clone, Copy)]
-pub struct Web {
-    pub hosts: u64,
+pub(crate) struct Web {
+    pub(crate) hosts: u64,
 }
 
 impl Web {
     /// The host of a page.
-    pub fn host(self, page: u64) -> String {
+    pub(crate) fn host(self, page: u64) -> String {
         format!("www.shop-{:07}.example", page % self.hosts)
     }
 
-    pub fn slot(self, page: u64) -> SlotKey {
+    pub(crate) fn slot(self, page: u64) -> SlotKey {
         SlotKey(Arc::from(self.host(page)))
     }
 
-    pub fn url(self, page: u64) -> String {
+    pub(crate) fn url(self, page: u64) -> String {
         format!("https://{}/catalogue/products-{page:08}", self.host(page))
     }
 
     /// The request for a page, as the `index`-th of a callback.
-    pub fn job(self, page: u64, index: u64, parent: &Parent) -> Job {
+    pub(crate) fn job(self, page: u64, index: u64, parent: &Parent) -> Job {
         let url = self.url(page);
         let key = xxh3_128(url.as_bytes());
         let request = Request::to_url(Url::parse(&url).unwrap(), &"Product").unwrap();
@@ -42,45 +42,45 @@ impl Web {
 
 /// The page that a callback runs for.
 #[derive(Debug, Clone)]
-pub struct Parent {
-    pub id: RequestId,
-    pub url: Arc<str>,
+pub(crate) struct Parent {
+    pub(crate) id: RequestId,
+    pub(crate) url: Arc<str>,
     /// Requests it made.
-    pub made: u64,
+    pub(crate) made: u64,
 }
 
 impl Parent {
-    pub fn start(web: Web) -> Self {
+    pub(crate) fn start(web: Web) -> Self {
         Self { id: RequestId::child(None, 0), url: Arc::from(web.url(0)), made: 0 }
     }
 
-    pub fn of(job: &Job) -> Self {
+    pub(crate) fn of(job: &Job) -> Self {
         Self { id: job.id, url: Arc::from(job.url().as_str()), made: 0 }
     }
 }
 
 /// Which pages an offer names: all new, or one new among those that were found before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mix {
+pub(crate) enum Mix {
     AllNew,
     OneInTwenty,
 }
 
 /// The pages of a crawl, in the order in which they are found.
 #[derive(Debug)]
-pub struct Finds {
+pub(crate) struct Finds {
     mix: Mix,
     found: u64,
     dice: u64,
 }
 
 impl Finds {
-    pub const fn new(mix: Mix) -> Self {
+    pub(crate) const fn new(mix: Mix) -> Self {
         Self { mix, found: 0, dice: 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// The pages of the next offer.
-    pub fn batch(&mut self) -> Vec<u64> {
+    pub(crate) fn batch(&mut self) -> Vec<u64> {
         let news = if self.mix == Mix::AllNew || self.found < BATCH { BATCH } else { 1 };
         let known: Vec<u64> = (news..BATCH).map(|_| self.known()).collect();
         let new = self.found..self.found + news;
@@ -97,11 +97,11 @@ impl Finds {
     }
 
     /// The first pages count as found.
-    pub const fn skip(&mut self, pages: u64) {
+    pub(crate) const fn skip(&mut self, pages: u64) {
         self.found = pages;
     }
 
-    pub const fn found(&self) -> u64 {
+    pub(crate) const fn found(&self) -> u64 {
         self.found
     }
 }

@@ -25,6 +25,8 @@ use super::record::Failures;
 use super::refused_reports::RefusedReports;
 use super::shared::SharedHosts;
 use super::shutdown::Phase;
+pub(crate) use super::tally::CloseAfter;
+pub use super::tally::Tally;
 use super::ticket::{Kind, Releaser, Serial, State, Tag, Ticket};
 use super::window::Bytes;
 use crate::api::context::Context;
@@ -100,52 +102,6 @@ pub(crate) struct HubConfig {
     pub stats_dump: bool,
     /// The most memory this process had, in bytes, where that can be known.
     pub memory_peak: fn() -> Option<i64>,
-}
-
-/// Limits that end a job.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CloseAfter {
-    pub timeout: Duration,
-    pub items: u64,
-    pub pages: u64,
-    pub errors: u64,
-}
-
-impl CloseAfter {
-    /// `CLOSESPIDER_*`.
-    pub(crate) fn of(settings: &crate::settings::Settings) -> Self {
-        Self {
-            timeout: settings.closespider_timeout,
-            items: settings.closespider_itemcount,
-            pages: settings.closespider_pagecount,
-            errors: settings.closespider_errorcount,
-        }
-    }
-}
-
-/// Counts of the whole job.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Responses that reached a callback or `failed`.
-    pub pages: u64,
-    /// Items given by callbacks that were committed, dropped and broken ones included.
-    pub scraped: u64,
-    /// Items kept.
-    pub kept: u64,
-    /// Items a pipeline dropped.
-    pub dropped: u64,
-    /// Items that could not be written.
-    pub broken: u64,
-    /// Callbacks that failed.
-    pub callback_errors: u64,
-    /// Requests that failed for good.
-    pub failed: u64,
-    /// Failed requests whose target could not be reached.
-    pub unreachable: u64,
-    /// Leases granted.
-    pub leased: u64,
-    /// Facts that answered an order given up.
-    pub stale: u64,
 }
 
 /// The hub.
@@ -477,13 +433,6 @@ impl Hub {
     pub(super) fn scheduler(&mut self, order: crate::scheduler::message::Order) {
         self.books_stale = true;
         self.acts.push(Act::Scheduler(order));
-    }
-
-    /// Frees the ticket's place of its slot.
-    pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
-        }
     }
 
     /// One parser tells spider and extensions, as of the job's other events; none after they have heard of the end.

@@ -27,6 +27,7 @@ mod refusal;
 mod refused_reports;
 mod shared;
 mod shutdown;
+mod tally;
 #[cfg(test)]
 mod tests;
 pub mod ticket;

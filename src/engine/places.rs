@@ -17,6 +17,13 @@ use crate::scheduler::job::JobKind;
 use crate::scheduler::message::Control as SchedulerControl;
 
 impl Hub {
+    /// Frees the ticket's place of its slot.
+    pub(super) fn free_slot(&mut self, ticket: u64) {
+        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
+        }
+    }
+
     /// The ticket has its lease: it goes on the wire, now or at the end of this turn or when there is a place.
     pub(super) fn go(&mut self, id: u64, now: Instant) {
         if self.is_before_its_time(id) {

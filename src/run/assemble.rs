@@ -62,13 +62,16 @@ pub(crate) struct Backends {
     pub delivery: Delivery,
 }
 
+/// Makes this worker's side of a shared frontier.
+pub(crate) type MakeQueue = Box<dyn FnOnce(SchedulerConfig, Stats, Instant) -> Arc<Mutex<dyn Queue>>>;
+
 /// Where the queue is kept.
 pub(crate) enum Keeping {
     /// In a store of this process, recovered.
     Alone(Box<dyn Store>),
     /// At a server, for all workers of the job.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "the only server is Redis"))]
-    Shared(Box<dyn FnOnce(SchedulerConfig, Stats, Instant) -> Arc<Mutex<dyn Queue>>>),
+    Shared(MakeQueue),
 }
 
 /// Where actors live.

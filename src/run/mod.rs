@@ -135,8 +135,9 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     #[cfg(feature = "redis")]
     let frontier = match fleet::Fleet::of(&settings, &spec.job_id, spec.spider.name)? {
         Some(fleet) => {
+            let joined = fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?;
             fleet.bury(&earlier, seeds.log_id);
-            fleet.join(fleet::worker_name(&settings, seeds.instance)?, seeds.instance, &delivery.ends)?
+            joined
         }
         None => Keeping::Alone(frontier::open(&settings, &delivery.ends)?),
     };

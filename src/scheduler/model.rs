@@ -361,13 +361,10 @@ impl<S: Store> Run<'_, S> {
             let siblings = job.parent.and_then(|parent| self.model.children.get(&parent));
             siblings.is_some_and(|siblings| siblings.contains(&job.id))
         };
-        // Of a parent that is not out nothing is known: it offers no id twice in one batch.
-        let mut batch = BTreeSet::new();
-        let mut is_new = |job: &Job| {
-            let is_known_later = job.parent.is_some_and(|parent| self.out.contains_key(&parent));
-            (batch.insert(job.id) || is_known_later) && (!known.contains(&job.id) || is_sibling(job))
-        };
-        let jobs: Vec<Job> = jobs.into_iter().filter(|job| is_new(job)).collect();
+        let is_out = |job: &Job| job.parent.is_some_and(|parent| self.out.contains_key(&parent));
+        let mut new = BTreeSet::new();
+        let is_new = |job: &Job| is_sibling(job) || !known.contains(&job.id) && (new.insert(job.id) || is_out(job));
+        let jobs: Vec<Job> = jobs.into_iter().filter(is_new).collect();
         self.last_offer.clone_from(&jobs);
         let expected = self.model.offer(&jobs);
         let mut offered = jobs;

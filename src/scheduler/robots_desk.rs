@@ -77,6 +77,7 @@ impl<W> RobotsDesk<W> {
     }
 
     /// Everything that waits for rules.
+    #[cfg(feature = "redis")]
     pub(super) fn take_parked(&mut self) -> Vec<W> {
         self.parked.drain().map(|(_, waiting)| waiting).collect()
     }

@@ -31,7 +31,9 @@ impl KnownHosts {
             pacing: Pacing { per_slot: per_host, delay: Duration::ZERO, jitter: 0.0 },
             robots_agent: None,
             seeds_stop_at: usize::MAX,
+            max_bytes: usize::MAX,
             returns_offsite: false,
+            disk_wait: Duration::from_secs(60),
             seed: 1,
         };
         let now = Instant::now();

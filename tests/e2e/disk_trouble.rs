@@ -69,7 +69,7 @@ fn a_frontier_that_cannot_be_written_for_too_long_ends_the_run_and_the_next_one_
     let running = start(&disk, &folder, &server, &["-s", "DISK_WAIT=3"]);
     fill(&disk, &server, &running);
     let ended = running.end().with_code(3);
-    ended.says(&["job/frontier", "no space left", "DISK_WAIT", "Make room", "disk_full"]);
+    ended.says(&["job/frontier", "no space left", "DISK_WAIT", "start again with the same JOBDIR", "disk_full"]);
     assert!(ended.number("requests", "left") > 0, "{ended}");
     let before = server.asked().len();
 

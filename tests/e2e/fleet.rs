@@ -2,6 +2,8 @@
 //! had done it all. `LONG_TESTS_OF_DRAGLINE=1` makes the shop larger.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -78,7 +80,10 @@ fn fetched(shop: &Shop, truth: &Value, kills: u64) {
 
 /// The items in the store are those of the truth, each once, whoever scraped and delivered them.
 fn delivered(folder: &Folder, truth: &Value) {
-    right_items(truth, &items(folder), &expected_items(truth));
+    let mut items = items(folder);
+    // When it was kept is each item's own.
+    items.iter_mut().for_each(|item| drop(item.as_object_mut().unwrap().remove("_ts")));
+    right_items(truth, &items, &expected_items(truth));
     assert!(spools(folder).is_empty(), "nothing is left in a spool: {:?}", spools(folder));
 }
 
@@ -127,6 +132,7 @@ fn the_delay_of_a_host_holds_over_all_workers_also_when_they_are_killed() {
     let url = server.url("/");
     let more = ["-s", "DOWNLOAD_DELAY=0.1", "-s", "RANDOMIZE_DOWNLOAD_DELAY=false", "-s", "ROBOTSTXT_OBEY=false"];
     let job = Job { folder: &folder, redis: &redis.url(), spider: "bench", url: &url, id: "paced", more: &more };
+    let lateness = Lateness::watch();
     let mut workers = job.workers();
     let kills = long(3, 20);
     for kill in 1..=kills {
@@ -143,8 +149,49 @@ fn the_delay_of_a_host_holds_over_all_workers_also_when_they_are_killed() {
     let targets: BTreeSet<&String> = asked.iter().map(|asked| &asked.target).collect();
     assert_eq!(targets.len() as u64, pages + 1);
     assert!(asked.len() as u64 <= pages + 1 + 2 * kills, "with a delay hardly more than one request is in flight at a time");
-    let least = asked.windows(2).map(|two| two[1].at - two[0].at).min().unwrap();
-    assert!(least >= delay - Duration::from_millis(10), "two requests of the fleet came within {least:?}");
+    // However many of them: what one gap lacks because a request was noted late, its neighbour has too much.
+    let tolerance = Duration::from_millis(10) + lateness.most();
+    for (place, first) in asked.iter().enumerate() {
+        for (gaps, later) in (1..).zip(&asked[place + 1..]) {
+            let took = later.at - first.at;
+            assert!(took + tolerance >= delay * gaps, "{gaps} gaps of the fleet took {took:?}, tolerance {tolerance:?}");
+        }
+    }
+}
+
+/// How late this machine is with what is to be done at a time: on a busy one a request waits before it is noted.
+struct Lateness {
+    late: Arc<Mutex<Duration>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Lateness {
+    fn watch() -> Self {
+        let watching = Self { late: Arc::default(), over: Arc::default() };
+        let (late, over) = (watching.late.clone(), watching.over.clone());
+        std::thread::spawn(move || {
+            let pause = Duration::from_millis(1);
+            while !over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(pause);
+                let by = began.elapsed().saturating_sub(pause);
+                let mut late = late.lock().unwrap();
+                *late = by.max(*late);
+            }
+        });
+        watching
+    }
+
+    /// The most it was late by; next to nothing on an idle machine.
+    fn most(&self) -> Duration {
+        *self.late.lock().unwrap()
+    }
+}
+
+impl Drop for Lateness {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
@@ -175,11 +222,13 @@ fn two_jobs_share_a_server_and_neither_touches_the_other() {
     let job = |id| Job { folder: &folder, redis: &redis.url(), spider: "bookshop", url: &shop.url, id, more: &[] }.workers();
     let (one, two) = (job("one"), job("two"));
     let (one, two) = (ends(one, 0), ends(two, 0));
-    assert_eq!(one_book(&one), one_book(&two));
+    // Each worker may have asked for robots.txt or not, so the two need not be equal.
+    assert!(one_book(&one) > 0 && one_book(&two) > 0);
     let of = |id: &str| -> Vec<String> {
-        let mut records: Vec<String> = ask(&folder, "SELECT record FROM items WHERE job_id = ?1", id);
-        records.sort();
-        records
+        let records: Vec<String> = ask(&folder, "SELECT json_extract(record, '$.url') FROM items WHERE job_id = ?1", id);
+        let urls: BTreeSet<String> = records.iter().cloned().collect();
+        assert_eq!(urls.len(), records.len(), "each once");
+        records.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
     };
     assert!(!of("one").is_empty());
     assert_eq!(of("one"), of("two"));

@@ -8,13 +8,11 @@ use serde_json::Value;
 
 use super::books_of_a_job::{items, requests};
 use super::bookshop::{asked_for, expected_items, looping_paths, path_of, right_items, times_asked};
-use super::harness::{Ended, Folder, Running, Shop};
+use super::harness::{Ended, Folder, Running, Shop, long};
 use super::killed::spooled;
 
 /// Requests in flight at once, pages that wait for their callback included.
 pub(crate) const IN_FLIGHT: usize = 16;
-/// After so many stops the next run is left alone.
-const MOST_STOPS: usize = 60;
 /// Kinds of records in the record log.
 const ITEM: u8 = 1;
 const REQUEST: u8 = 2;
@@ -153,7 +151,7 @@ impl Crawl {
     pub(crate) fn until_through(&mut self, stop: Stop, dice: &mut Dice) -> Ended {
         loop {
             let running = self.start();
-            if self.stops() < MOST_STOPS {
+            if self.stops() < most_stops() {
                 // Before that a signal ends a process that does not listen yet.
                 running.until("it crawls or it is over", || running.err().contains('\n'));
                 std::thread::sleep(dice.between(300, 2_000));
@@ -301,6 +299,11 @@ impl Crawl {
         assert_eq!((books.set_aside, books.left), (0, 0), "{last}");
         assert!((failed..=failed + loops * 2).contains(&books.failed), "{failed} pages and {loops} loops fail: {last}");
     }
+}
+
+/// After so many stops the next run is left alone.
+fn most_stops() -> usize {
+    if long(0, 1) == 1 { 60 } else { 12 }
 }
 
 fn without_time(item: &Value) -> Value {

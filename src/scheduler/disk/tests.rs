@@ -30,7 +30,7 @@ fn quick_dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// Writes 400 MB, so it only runs with `LONG_TESTS_OF_DRAGLINE`.
+/// Writes 200 MB, so it only runs with `LONG_TESTS_OF_DRAGLINE`.
 #[test]
 fn what_is_seldom_written_keeps_no_journal_alive() {
     use crate::scheduler::job::Outcome;
@@ -55,7 +55,7 @@ fn what_is_seldom_written_keeps_no_journal_alive() {
     store.settle(failed.id, Outcome::Failed(crate::api::failure::FailureKind::Lost)).unwrap();
     suite::offer(&mut store, [child(parent.id, 0, "http://b/1")]);
     let mut most = 0;
-    for n in 2..5_000 {
+    for n in 2..2_500 {
         let mut big = job(n, &format!("http://c/{n}"));
         big.request.body(body());
         suite::offer(&mut store, [big]);

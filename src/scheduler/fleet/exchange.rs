@@ -85,13 +85,17 @@ impl SharedFrontier {
     /// Adds what is asked unasked.
     fn ask(&mut self, now: Instant) {
         let stirred = std::mem::take(&mut self.is_stirred) || !self.steps.is_empty();
-        if self.wants_work() && self.poll.wants_work(stirred, now) {
+        let wants_work = self.wants_work() && self.poll.wants_work(stirred, now);
+        // Also a worker with its hands full may have to run what another one left.
+        if !self.stopped && (wants_work || self.poll.wants_look(now)) {
             if !self.runs_start && self.view.as_ref().is_none_or(|view| view.start_open) {
                 self.steps.push_back(Step::ClaimStart);
             }
             if !self.runs_idle && self.is_idle() {
                 self.steps.push_back(Step::ClaimIdle);
             }
+        }
+        if wants_work {
             let room = self.room();
             self.steps.push_back(Step::Lease(room));
         } else if self.stopped && self.asked && !self.has_left {

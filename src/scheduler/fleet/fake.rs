@@ -35,6 +35,8 @@ pub(crate) struct World {
     /// Exchanges done.
     pub(crate) exchanges: u64,
     lost: HashMap<String, Applied>,
+    /// When anybody was last heard.
+    heard: Instant,
 }
 
 struct Held {
@@ -85,6 +87,7 @@ impl World {
             loses_answer: false,
             exchanges: 0,
             lost: HashMap::new(),
+            heard: Instant::now(),
         }))
     }
 
@@ -411,6 +414,11 @@ impl Server for Fake {
         let unreachable = || RedisError::Unreachable { address: "fake:1".to_owned(), reason: "the cable is out".to_owned() };
         if world.is_down {
             return Err(unreachable());
+        }
+        // Nobody could renew while nobody was heard.
+        let silence = now - std::mem::replace(&mut world.heard, now);
+        if silence > self.visibility / 2 {
+            world.jobs.values_mut().filter_map(|held| held.out.as_mut()).for_each(|out| out.until += silence);
         }
         world.beats.insert(self.worker.clone(), now);
         if let Some(applied) = world.lost.remove(&self.worker) {

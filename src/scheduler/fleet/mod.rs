@@ -62,7 +62,7 @@ pub(crate) struct SharedFrontier {
     server: Box<dyn Server>,
     clock: Clock,
     intake: Intake,
-    robots: RobotsDesk<Vec<Box<Job>>>,
+    robots: RobotsDesk<Vec<Job>>,
     stats: Stats,
     pacing: Pacing,
     dice: Dice,
@@ -80,7 +80,7 @@ pub(crate) struct SharedFrontier {
     /// Crawl delays the fleet was told of.
     delays: HashMap<SlotKey, Duration>,
     /// What asks for a place, or has it for a time that comes.
-    waiting: Vec<Box<Waiting>>,
+    waiting: Vec<Waiting>,
     /// Pages that wait for robots.txt.
     parked: usize,
     /// What may go, for want of credit.
@@ -182,7 +182,7 @@ impl SharedFrontier {
         if job.kind == JobKind::Robots && !self.stopped {
             // Its pages wait here, so it does.
             self.steps.push_back(Step::Freed(job.id));
-            self.waiting.push(Box::new(Waiting { job, hop: None, at, granted: None }));
+            self.waiting.push(Waiting { job, hop: None, at, granted: None });
             return;
         }
         if job.kind == JobKind::Robots {
@@ -231,7 +231,7 @@ impl SharedFrontier {
     /// that wait do, and would keep a busy host for itself. Twice the average lets everybody grow.
     fn share(&self) -> usize {
         let Some(view) = self.view.as_ref().filter(|view| view.workers > 1 && self.has_queued()) else { return usize::MAX };
-        let fair = 2 * view.out.div_ceil(view.workers) + 1;
+        let fair = 2 * view.out.div_ceil(view.workers) + 2;
         usize::try_from(fair).unwrap_or(usize::MAX).saturating_sub(self.held.len())
     }
 

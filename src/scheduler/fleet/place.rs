@@ -119,7 +119,7 @@ impl SharedFrontier {
         self.robots.asked(origin.clone(), job.id);
         self.intake.counters.robots_request();
         self.steps.push_back(Step::Freed(page.id));
-        self.robots.parked(origin).or_default().push(page);
+        self.robots.parked(origin).or_default().push(*page);
         self.parked += 1;
         self.held.insert(job.id);
         self.steps.push_back(Step::Admit(Box::new(job.clone())));
@@ -133,6 +133,7 @@ impl SharedFrontier {
             if !self.held.contains(&page.id) {
                 continue;
             }
+            let page = Box::new(page);
             match self.robots.look(&page, now) {
                 Pass::Go { crawl_delay } => {
                     if !crawl_delay.is_zero() {
@@ -212,11 +213,11 @@ impl SharedFrontier {
             Place::Go { after, wants_sent } => {
                 waiting.at = now + after;
                 waiting.granted = Some(WantsSent(wants_sent));
-                self.waiting.push(waiting);
+                self.waiting.push(*waiting);
             }
             Place::Wait { again_in } => {
                 waiting.at = now + again_in;
-                self.waiting.push(waiting);
+                self.waiting.push(*waiting);
             }
             Place::Lost => {
                 self.held.remove(&waiting.job.id);
@@ -234,14 +235,14 @@ impl SharedFrontier {
     pub(super) fn pick_waiting(&mut self, now: Instant) {
         let (due, later) = std::mem::take(&mut self.waiting).into_iter().partition(|waiting| waiting.at <= now);
         self.waiting = later;
-        let due: Vec<Box<Waiting>> = due;
+        let due: Vec<Waiting> = due;
         for waiting in due {
             let Some(WantsSent(wants_sent)) = waiting.granted else {
-                self.steps.push_back(Step::Place(waiting));
+                self.ask_place(waiting);
                 continue;
             };
             let (slot, is_robots) = (SlotKey::of(waiting.job.url()), waiting.is_robots());
-            let Waiting { job, hop, .. } = *waiting;
+            let Waiting { job, hop, .. } = waiting;
             match hop {
                 Some(tag) => {
                     let verdict = Verdict::Go;
@@ -259,7 +260,7 @@ impl SharedFrontier {
     /// Gives back what waits here: nothing more is given out.
     pub(super) fn empty_hands(&mut self) {
         for waiting in std::mem::take(&mut self.waiting) {
-            self.no_place_wanted(*waiting);
+            self.no_place_wanted(waiting);
         }
         for page in self.robots.take_parked().into_iter().flatten() {
             self.give_back(page.id, Duration::ZERO);

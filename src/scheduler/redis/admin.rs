@@ -239,8 +239,8 @@ impl RedisAdmin {
         })
     }
 
-    /// Puts requests that ended back into the queue, with their attempts counted anew: those `wanted` says yes to, by reason and request.
-    /// Gives how many went back.
+    /// Puts requests that ended back into the queue, with their attempts counted anew: those `wanted` says yes to, by reason
+    /// and request. Gives how many went back.
     ///
     /// # Errors
     /// When the server cannot be used; those that went back before are queued.
@@ -271,7 +271,8 @@ impl RedisAdmin {
         Ok(back)
     }
 
-    /// Deletes the job: all its keys, in portions. Workers that are at it end with [`RedisError::Rewound`]. Gives the number of keys.
+    /// Deletes the job: all its keys, in portions. Workers that are at it end with [`RedisError::Rewound`]. Gives the number
+    /// of keys.
     ///
     /// # Errors
     /// When the server cannot be used; then some keys may be left, and another call deletes them.

@@ -152,15 +152,16 @@ impl View {
     }
 }
 
-/// Reads the answer to a batch with operations of these kinds.
-pub(super) fn applied(reply: Value, kinds: &[Kind]) -> Result<Applied, &'static str> {
-    let mut parts = Row::new(reply, "an answer of two parts")?;
+/// Reads the answer to a batch with operations of these kinds, and how many batches before it the server has lost.
+pub(super) fn applied(reply: Value, kinds: &[Kind]) -> Result<(Applied, u64), &'static str> {
+    let mut parts = Row::new(reply, "an answer of three parts")?;
     let answers = array(parts.next()?).ok_or("an array of answers")?;
     if answers.len() != kinds.len() {
         return Err("one answer for each operation");
     }
     let answers = kinds.iter().zip(answers).map(|(kind, value)| answer(*kind, value)).collect::<Result<_, _>>()?;
-    Ok(Applied { answers, view: view(parts.next()?)? })
+    let applied = Applied { answers, view: view(parts.next()?)? };
+    Ok((applied, parts.count()?))
 }
 
 fn answer(kind: Kind, value: Value) -> Result<Answer, &'static str> {
@@ -170,9 +171,11 @@ fn answer(kind: Kind, value: Value) -> Result<Answer, &'static str> {
         Kind::Place => place(value).map(Answer::Place),
         Kind::Renew => ids(value).map(Answer::Lost),
         Kind::Lease => leased(value).map(Answer::Leased),
-        Kind::Claim => claim(value).map(Answer::Claim),
+        Kind::ClaimStart | Kind::ClaimIdle => claim(value).map(Answer::Claim),
         Kind::Count => count(&value).map(Answer::Returned).ok_or("a count"),
-        Kind::Other => count(&value).map(|done| Answer::Done(done > 0)).ok_or("a yes or no"),
+        Kind::FinishStart | Kind::FinishIdle | Kind::Other => {
+            count(&value).map(|done| Answer::Done(done > 0)).ok_or("a yes or no")
+        }
     }
 }
 

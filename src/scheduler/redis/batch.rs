@@ -66,7 +66,10 @@ pub(super) enum Kind {
     Place,
     Renew,
     Lease,
-    Claim,
+    ClaimStart,
+    ClaimIdle,
+    FinishStart,
+    FinishIdle,
     Count,
     Other,
 }
@@ -102,8 +105,8 @@ impl Batch {
         self.number.is_some()
     }
 
-    /// Takes requests in, as [`crate::scheduler::store::Store::offer`] does. A request that is pending under the same id counts as repeated.
-    /// Answered by [`super::Answer::Offered`], [`super::Answer::Full`] or [`super::Answer::NotClaimed`].
+    /// Takes requests in, as [`crate::scheduler::store::Store::offer`] does. A request that is pending under the same id
+    /// counts as repeated. Answered by [`super::Answer::Offered`], [`super::Answer::Full`] or [`super::Answer::NotClaimed`].
     pub fn offer(&mut self, jobs: &[Job], origin: Origin) {
         self.offer_of(jobs, Some(origin));
     }
@@ -153,7 +156,8 @@ impl Batch {
         self.text(if relative { "+" } else { "=" }).time(time).job(job, time);
     }
 
-    /// Gives a request of this worker back as it is, to its old place in the queue, to go after `delay` at the earliest. Its place is freed.
+    /// Gives a request of this worker back as it is, to its old place in the queue, to go after `delay` at the earliest. Its
+    /// place is freed.
     pub fn give_back(&mut self, id: RequestId, delay: Duration) {
         self.begin(b'R', Kind::Other);
         self.own(id).time(delay);
@@ -208,7 +212,8 @@ impl Batch {
         self.text(&host.0);
     }
 
-    /// robots.txt of the host asks for this delay: it is the least over the whole fleet while the host has work. The largest told holds.
+    /// robots.txt of the host asks for this delay: it is the least over the whole fleet while the host has work. The largest
+    /// told holds.
     pub fn crawl_delay(&mut self, host: &SlotKey, delay: Duration) {
         self.begin(b'D', Kind::Other);
         self.text(&host.0).time(delay);
@@ -232,8 +237,9 @@ impl Batch {
         }
     }
 
-    /// Asks for up to `max` requests that may go now: [`super::Answer::Leased`]. Hosts take turns, the one served longest ago first;
-    /// within a host the highest priority goes first, and the oldest of those. Work of lost workers is returned before.
+    /// Asks for up to `max` requests that may go now: [`super::Answer::Leased`]. Hosts take turns, the one served longest ago
+    /// first; within a host the highest priority goes first, and the oldest of those. Work of lost workers is returned
+    /// before.
     pub fn lease(&mut self, max: usize) {
         self.begin(b'Q', Kind::Lease);
         self.number_arg(u64::try_from(max).unwrap_or(u64::MAX).min(10_000));
@@ -241,25 +247,25 @@ impl Batch {
 
     /// Asks for running `start()`: [`super::Answer::Claim`].
     pub fn claim_start(&mut self) {
-        self.begin(b'Z', Kind::Claim);
+        self.begin(b'Z', Kind::ClaimStart);
         self.text("start");
     }
 
     /// `start()`, which this worker runs, has no more requests.
     pub fn finish_start(&mut self) {
-        self.begin(b'z', Kind::Other);
+        self.begin(b'z', Kind::FinishStart);
         self.text("start");
     }
 
     /// Asks for running `idle`, if it is the time for it: [`super::Answer::Claim`].
     pub fn claim_idle(&mut self) {
-        self.begin(b'Z', Kind::Claim);
+        self.begin(b'Z', Kind::ClaimIdle);
         self.text("idle");
     }
 
     /// `idle`, which this worker runs, has returned and its requests are offered.
     pub fn finish_idle(&mut self) {
-        self.begin(b'z', Kind::Other);
+        self.begin(b'z', Kind::FinishIdle);
         self.text("idle");
     }
 

@@ -129,8 +129,8 @@ pub enum RedisError {
     },
     /// The server does not know what this worker did last.
     #[error(
-        "the Redis server at {address} has lost this job's last steps (restored from an older copy, or emptied): start the worker \
-         again, it goes on from what the server knows; turn persistence on (appendonly yes)"
+        "the Redis server at {address} has lost this job's last steps (restored from an older copy, or emptied): start the \
+         worker again, it goes on from what the server knows; turn persistence on (appendonly yes, appendfsync always)"
     )]
     Rewound {
         /// Host and port.

@@ -5,9 +5,13 @@
 //! for each operation. The server's clock is the only one: times travel as spans. Nothing here waits for work, knows an
 //! actor, or decides when to ask again; that is the fleet's business.
 //!
-//! **Exactly once.** A batch gets a number when it is first tried, and the server keeps the last number and answer of each worker. A
-//! batch whose answer was lost is given again *unchanged*, and the answer comes from the server's memory if
-//! it had been done. So after an error nothing is lost and nothing is doubled, as long as the batch is kept.
+//! **Exactly once.** A batch gets a number when it is first tried, and the server keeps the last number and answer of each
+//! worker. A batch whose answer was lost is given again *unchanged*, and the answer comes from the server's memory if it had
+//! been done. So after an error nothing is lost and nothing is doubled, as long as the batch is kept.
+//!
+//! A server that is killed may lose its last answers (`appendfsync everysec`). What it then holds is the job as it was a
+//! moment ago, whole: what ended since is run again, and a worker goes on, unless it runs `start()` or `idle`, whose
+//! cursor is ahead then: it has to start again. With `appendfsync always` nothing is lost.
 //!
 //! **Keys** all begin with `dragline:{JOB}:`, whose hash tag puts a job into one slot of a cluster:
 //!

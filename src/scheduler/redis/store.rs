@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::answer::{self, Applied, View};
+use super::answer::{self, Answer, Applied, Claim, View};
 use super::batch::{Batch, Kind};
 use super::connection::{Args, Link};
 use super::error::RedisError;
@@ -33,6 +33,10 @@ pub struct RedisStore {
     token: String,
     /// The last number given to a batch.
     number: u64,
+    missed: u64,
+    /// What this worker runs for all. It has a cursor of its own: the server cannot go back behind it unnoticed.
+    runs_start: bool,
+    runs_idle: bool,
     pub(super) pacing: FleetPacing,
     pub(super) view: View,
     /// For the plain [`crate::scheduler::store::Store`]: what is not known to have happened.
@@ -62,6 +66,9 @@ impl RedisStore {
             member,
             token: uuid::Uuid::new_v4().simple().to_string(),
             number: 0,
+            missed: 0,
+            runs_start: false,
+            runs_idle: false,
             pacing,
             view: View::empty(),
             unsure: super::plain::Unsure::default(),
@@ -87,6 +94,7 @@ impl RedisStore {
             micros(link.options().visibility),
             u64::from(self.pacing.per_host.max(1)),
             micros(self.pacing.delay),
+            u64::from(!self.runs_start && !self.runs_idle),
             u64::try_from(about.1).unwrap_or(u64::MAX),
         ];
         let texts = [self.member.worker.as_bytes(), self.token.as_bytes()];
@@ -99,6 +107,12 @@ impl RedisStore {
     #[must_use]
     pub const fn view(&self) -> &View {
         &self.view
+    }
+
+    /// Batches of this worker that the server had answered and lost since, as a restart may show.
+    #[must_use]
+    pub const fn missed(&self) -> u64 {
+        self.missed
     }
 
     /// Who this worker is.
@@ -160,6 +174,19 @@ impl RedisStore {
         }
     }
 
+    fn note_claims(&mut self, kinds: &[Kind], answers: &[Answer]) {
+        for (kind, answer) in kinds.iter().zip(answers) {
+            let is_mine = matches!(answer, Answer::Claim(Claim::Mine { .. }));
+            match kind {
+                Kind::ClaimStart => self.runs_start = is_mine,
+                Kind::ClaimIdle => self.runs_idle = is_mine,
+                Kind::FinishStart => self.runs_start = false,
+                Kind::FinishIdle => self.runs_idle = false,
+                _ => {}
+            }
+        }
+    }
+
     fn read(&mut self, reply: Value, kinds: &[Kind]) -> Result<Applied, RedisError> {
         match &reply {
             Value::BulkString(word) if word == b"taken" => {
@@ -170,8 +197,18 @@ impl RedisStore {
             }
             _ => {}
         }
-        let applied = answer::applied(reply, kinds).map_err(|what| self.unreadable(what))?;
+        let (applied, missed) = answer::applied(reply, kinds).map_err(|what| self.unreadable(what))?;
+        self.note_claims(kinds, &applied.answers);
         self.view = applied.view.clone();
+        self.missed += missed;
+        if missed > 0 {
+            tracing::warn!(
+                server = self.link.borrow().address(),
+                steps = missed,
+                "the Redis server has lost what it had answered (set appendfsync always): requests that ended in these steps are \
+                 fetched again"
+            );
+        }
         Ok(applied)
     }
 }

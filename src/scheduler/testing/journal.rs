@@ -42,7 +42,6 @@ struct Shared {
     steps: AtomicUsize,
     dead: AtomicBool,
     refuses: AtomicBool,
-    commits: AtomicUsize,
 }
 
 struct Live {
@@ -72,7 +71,6 @@ impl Journal {
             steps: AtomicUsize::new(0),
             dead: AtomicBool::new(false),
             refuses: AtomicBool::new(false),
-            commits: AtomicUsize::new(0),
         }))
     }
 
@@ -89,11 +87,6 @@ impl Journal {
     /// Steps taken.
     pub(crate) fn steps(&self) -> usize {
         self.0.steps.load(Ordering::SeqCst)
-    }
-
-    /// Commits that went well.
-    pub(crate) fn commits(&self) -> usize {
-        self.0.commits.load(Ordering::SeqCst)
     }
 
     /// Lets the disk refuse, or take again.
@@ -235,7 +228,6 @@ impl Store for Journal {
             if refuses {
                 return Err(StoreError::Io("no space left on the device".to_owned()));
             }
-            self.0.commits.fetch_add(1, Ordering::SeqCst);
             live.committed.append(&mut live.pending);
             Ok(())
         })

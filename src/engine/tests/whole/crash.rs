@@ -1,8 +1,6 @@
 //! Crashes: the process ends between any two steps; store and record log as they were then are opened again.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tempfile::TempDir;
 

@@ -210,7 +210,12 @@ fn what_idle_makes_has_another_name_in_every_run() {
     let spool = dir.path().join("spool");
     let run = |store: &Journal, path: &str, stop: bool| {
         let stand = Stand::new().start([follow(&url(0))]);
-        let list = vec![follow(&url(1)), super::script::make(&format!("http://a.test/{path}"), |r| drop(r.dont_filter()))];
+        let list = vec![
+            follow(&url(1)),
+            super::script::make(&format!("http://a.test/{path}"), |r| {
+                r.dont_filter();
+            }),
+        ];
         stand.script.idle.lock().unwrap().push_back(list);
         stand.script.idle.lock().unwrap().push_back(if stop { vec![Do::Stop("enough")] } else { vec![] });
         run_of(stand, store, &spool, &sink).run()

@@ -74,7 +74,7 @@ stand[15] = idle_by and idle_by ~= me and 1 or 0
 stand[16] = due[2] and math.max(0, tonumber(due[2]) - now) + 1 or 0
 stand[17] = tonumber(job[5] or 0)
 
-local reply = { answers, stand }
+local reply = { answers, stand, missed }
 call('HSET', SELF, 'number', number, 'reply', cmsgpack.pack(reply))
 if is_leaving then
   -- Kept for a while, should the answer be lost.

@@ -1,7 +1,8 @@
 -- Does the operations of one batch of one worker, all of them in one step.
--- KEYS[1] the job's meta hash. ARGV: worker, its token, the batch's number, visibility, places and delay of a host, the
--- number of requests it is about and their ids, then the operations: a letter and its arguments each. Times are microseconds: a Lua number keeps them exactly. No
--- number is ever joined to a text, which would shorten it.
+-- KEYS[1] the job's meta hash. ARGV: worker, its token, the batch's number, visibility, places and delay of a host,
+-- whether it may go on after some that the server lost, the number of requests it is about and their ids, then the
+-- operations: a letter and its arguments each. Times are microseconds: a Lua number keeps them exactly. No number is ever
+-- joined to a text, which would shorten it.
 
 local call = redis.call
 local META = KEYS[1]
@@ -24,7 +25,10 @@ elseif last[1] ~= token then
 elseif last[2] == number then
   -- Done before, and the answer was lost.
   return cmsgpack.unpack(last[3])
-elseif tonumber(last[2]) + 1 ~= tonumber(number) then
+end
+-- Batches the server has answered and lost again (it was restarted from what it had written): what they ended is run again.
+local missed = tonumber(number) - tonumber(last[2]) - 1
+if missed < 0 or (missed > 0 and ARGV[7] ~= '1') then
   return 'gone'
 end
 
@@ -42,7 +46,7 @@ end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local at = 6
+local at = 7
 local function text()
   at = at + 1
   return ARGV[at]

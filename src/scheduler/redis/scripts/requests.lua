@@ -43,6 +43,11 @@ local function settle(id, class, reason)
   if not out then
     return 0
   end
+  local host = host_of(out.host)
+  if host.unsent == id then
+    -- It has ended and nobody said that it was not sent: as when its worker was killed in between.
+    host.closed = math.max(host.closed, now + math.max(delay, host.crawl))
+  end
   take_from(id, out)
   if out.kind == 'p' and (class == 'failed' or class == 'set_aside') then
     local kept = reason .. '\0' .. (call('HGET', JOBS, id) or '')

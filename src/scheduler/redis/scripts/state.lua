@@ -1,4 +1,5 @@
--- Changes what the whole job is doing. KEYS[1] its meta hash. ARGV: the state. Answers the state before, or nothing without a job.
+-- Changes what the whole job is doing. KEYS[1] its meta hash. ARGV: the state. Answers the state before, or nothing without a
+-- job.
 
 local before = redis.call('HGET', KEYS[1], 'state')
 if before then

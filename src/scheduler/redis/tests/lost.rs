@@ -126,7 +126,7 @@ fn the_plain_store_answers_a_repeated_call_with_what_happened() {
 
 #[test]
 fn a_server_that_is_killed_and_started_again_goes_on_where_it_was() {
-    let mut server = Server::with(&["--save", "", "--appendonly", "yes", "--appendfsync", "everysec"]);
+    let mut server = Server::with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
     let (mut one, mut two) = (server.join("j", "one", LONG), server.join("j", "two", LONG));
     let jobs: Vec<_> = (0..40).map(|n| job(n, &format!("http://h{n}/"))).collect();
     offer(&mut one, &jobs[..30]);
@@ -145,6 +145,33 @@ fn a_server_that_is_killed_and_started_again_goes_on_where_it_was() {
     let books = two.view().books;
     assert!(books.balances());
     assert_eq!((books.enqueued, books.handled, books.pending), (40, 10, 30));
+}
+
+/// Lets the server forget the last batches of a worker, as one that is killed with `appendfsync everysec` may.
+fn forget_batches(server: &Server, count: i64) {
+    redis::cmd("HINCRBY").arg("dragline:{j}:worker:one").arg("number").arg(-count).exec(&mut server.plain()).unwrap();
+}
+
+#[test]
+fn a_worker_goes_on_after_batches_the_server_lost_unless_it_runs_start_or_idle() {
+    let server = Server::start();
+    let mut one = server.join("j", "one", LONG);
+    offer(&mut one, &[job(0, "http://a/1")]);
+    forget_batches(&server, 1);
+    assert_eq!(lease(&mut one, 1).len(), 1);
+    assert_eq!(one.missed(), 1);
+    assert!(lease(&mut one, 1).is_empty());
+    assert_eq!(one.missed(), 1, "it is counted once");
+    ask(&mut one, Batch::claim_start);
+    assert!(done(&mut one, Batch::finish_start));
+    forget_batches(&server, 2);
+    ask(&mut one, |batch| batch.lease(0));
+    assert_eq!(one.missed(), 3);
+    redis::cmd("HDEL").arg("dragline:{j}:meta").arg("start_done").exec(&mut server.plain()).unwrap();
+    ask(&mut one, Batch::claim_start);
+    ask(&mut one, |batch| batch.offer(&[job(1, "http://a/2")], Origin::Start { cursor: 1 }));
+    forget_batches(&server, 1);
+    assert!(matches!(one.apply(&mut Batch::new()), Err(RedisError::Rewound { .. })), "it is beyond the server's cursor");
 }
 
 #[test]
