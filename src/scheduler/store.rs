@@ -204,7 +204,7 @@ pub enum StoreError {
         /// The bound.
         bound: usize,
     },
-    /// Reading or writing failed.
-    #[error("the frontier cannot be used: {0}")]
+    /// Reading or writing failed: what, where, and what to do.
+    #[error("{0}")]
     Io(String),
 }

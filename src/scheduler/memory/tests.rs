@@ -109,6 +109,19 @@ fn a_spilling_store_holds_its_bound_and_gives_everything_in_order() {
 }
 
 #[test]
+fn a_page_may_offer_more_than_the_bound_if_the_index_has_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = MemoryStore::spilling(MIB, dir.path());
+    let long = "x".repeat(900);
+    suite::offer(&mut store, (0..3_000).map(|n| job(n, &format!("http://a/{n:04}?{long}"))));
+    assert!(store.weight() <= MIB, "{}", store.weight());
+    assert!(store.spilled() > 2 * MIB as u64, "{}", store.spilled());
+    for n in 0..3_000 {
+        assert!(suite::pull(&mut store, "a", Duration::ZERO).unwrap().url().as_str().starts_with(&format!("http://a/{n:04}?")));
+    }
+}
+
+#[test]
 fn whatever_comes_in_is_spilled_over_the_bound() {
     let (mut store, _dir) = all_spilled(usize::MAX);
     store.admit(&job(0, "http://a/1")).unwrap();
