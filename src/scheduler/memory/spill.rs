@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt};
 use std::path::{Path, PathBuf};
 
 /// A segment of this many bytes gets no more.
@@ -154,7 +154,8 @@ impl Home {
         fs::create_dir_all(above)?;
         let _door = door(above)?;
         let dir = above.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
-        fs::create_dir(&dir)?;
+        // What requests carry may be secret.
+        fs::DirBuilder::new().mode(0o700).create(&dir)?;
         let lock = File::create(dir.join(LOCK))?;
         lock.try_lock()?;
         Ok(Self { dir, _lock: lock })
@@ -231,6 +232,16 @@ mod tests {
         spill.write(b"third").unwrap();
         drop(spill);
         assert_eq!(folders(&dir), 0);
+    }
+
+    #[test]
+    fn only_the_owner_can_look_into_the_folder() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let above = tempfile::tempdir().unwrap();
+        let mut spill = Spill::below(above.path());
+        spill.write(b"cookie").unwrap();
+        let dir = &spill.home.as_ref().unwrap().dir;
+        assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]
