@@ -18,7 +18,7 @@ Examples:
   dragline crawl quotes -o quotes.jsonl              append items to a file
   dragline crawl quotes -O quotes.csv -s DOWNLOAD_DELAY=1
   dragline crawl bookshop -a url=http://127.0.0.1:8000/ -o -:csv
-  dragline crawl bookshop -a url=http://127.0.0.1:8000/ --jobdir job   keeps id and undelivered records there
+  dragline crawl bookshop -a url=http://127.0.0.1:8000/ --jobdir job   killed or stopped, it goes on where it was
 
 Exit codes:
   0 finished   2 stopped by a signal   3 gave up   4 delivery incomplete

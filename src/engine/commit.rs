@@ -102,7 +102,7 @@ impl Hub {
 
     /// The frontier took an offer, or has no room for it.
     pub(super) fn accepted(&mut self, accepted: Accepted, now: Instant) {
-        self.books.pending = self.books.pending.max(accepted.pending);
+        self.pending = self.pending.max(accepted.pending);
         self.kept_dropped(&accepted.kept_dropped);
         let Some(id) = self.offers.remove(&accepted.offer) else { return };
         let Some(ticket) = self.tickets.get_mut(&id) else { return };
@@ -230,7 +230,7 @@ impl Hub {
 
     /// Lets `start` go on while the frontier is low.
     pub(super) fn resume_seeds(&mut self) {
-        if !self.seeds_waiting.is_empty() && self.books.pending < self.config.seeds_wait_at {
+        if !self.seeds_waiting.is_empty() && self.pending < self.config.seeds_wait_at {
             for done in self.seeds_waiting.drain(..) {
                 self.acts.push(Act::Resume(done, Ok(())));
             }

@@ -28,6 +28,7 @@ impl Hub {
     /// Jobs may go.
     pub(super) fn ready(&mut self, ready: Ready, now: Instant) {
         self.books = ready.books;
+        self.pending = ready.books.pending;
         self.next_due = ready.next_due;
         self.answered_seq = ready.seq;
         self.rest = ready.rest;

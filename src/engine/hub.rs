@@ -128,7 +128,10 @@ pub(crate) struct Hub {
     pub(super) answered_seq: u64,
     /// Whether an order went to the scheduler after the last pull: its numbers do not count it.
     pub(super) books_stale: bool,
+    /// As the frontier told them last: they balance.
     pub(super) books: Books,
+    /// Requests that have not ended, with those of offers that were taken since.
+    pub(super) pending: u64,
     pub(super) next_due: Option<Instant>,
     pub(super) seeds_done: bool,
     pub(super) start_failed: Option<String>,
@@ -234,6 +237,7 @@ impl Hub {
             answered_seq: 0,
             books_stale: true,
             books: Books::default(),
+            pending: 0,
             next_due: None,
             seeds_done: false,
             start_failed: None,

@@ -82,7 +82,7 @@ impl Hub {
             && self.offers.is_empty()
             && self.blocked.is_empty()
             && self.books_are_fresh()
-            && self.books.pending == 0;
+            && self.pending == 0;
         if !idle || self.rest == Rest::Elsewhere {
             return;
         }
@@ -188,9 +188,9 @@ impl Hub {
         }
         if let Some(due) = self.next_due {
             let wait = due.saturating_duration_since(now);
-            parts.push(format!("{} queued, the next due in {:.1} s", self.books.pending, wait.as_secs_f64()));
+            parts.push(format!("{} queued, the next due in {:.1} s", self.pending, wait.as_secs_f64()));
         }
-        if parts.is_empty() { format!("{} queued", self.books.pending) } else { parts.join("; ") }
+        if parts.is_empty() { format!("{} queued", self.pending) } else { parts.join("; ") }
     }
 
     /// The sites whose leases are refused, longest first: why, and for how long.
@@ -220,7 +220,7 @@ impl Hub {
 
     /// No request is queued that could still go.
     fn has_no_room_for_others(&self) -> bool {
-        self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.books.pending).unwrap_or(usize::MAX))
+        self.tickets.len() >= self.config.window_requests.min(usize::try_from(self.pending).unwrap_or(usize::MAX))
     }
 
     /// An actor was restarted or replaced.
@@ -236,7 +236,7 @@ impl Hub {
         (
             self.tally.pages,
             self.tally.kept,
-            self.books.pending.saturating_sub(open),
+            self.pending.saturating_sub(open),
             in_flight,
             leases,
             self.tally.failed + self.tally.callback_errors,

@@ -201,6 +201,22 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_looks_into_what_is_made_and_what_was_there_keeps_its_rights() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let above = tempfile::tempdir().unwrap();
+        let made = above.path().join("new/job");
+        claim(&made, &JobId::Number(7), "shop").unwrap();
+        assert_eq!((mode(&made), mode(&frontier(&made).unwrap())), (0o700, 0o700));
+        let theirs = above.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o750)).unwrap();
+        claim(&theirs, &JobId::Number(7), "shop").unwrap();
+        assert_eq!((mode(&theirs), mode(&frontier(&theirs).unwrap())), (0o750, 0o700), "cookies lie in the frontier");
+    }
+
     #[test]
     fn a_directory_is_claimed_once_and_found_again() {
         let dir = tempfile::tempdir().unwrap();

@@ -116,7 +116,7 @@ impl Frontier {
             slots,
             robots: RobotsDesk::new(config.robots_agent),
             is_durable: store.medium().is_durable(),
-            patience: Patience::new(config.disk_wait),
+            patience: Patience::new(config.disk_wait, store.medium().is_durable()),
             states: States::default(),
             settled: Vec::new(),
             unread: Vec::new(),

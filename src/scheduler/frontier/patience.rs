@@ -24,6 +24,8 @@ pub(super) struct Patience {
     /// Since when nothing could be read.
     reading: Option<Instant>,
     gave_up: bool,
+    /// Whether the store outlives its process.
+    is_durable: bool,
 }
 
 #[derive(Debug)]
@@ -34,8 +36,8 @@ struct Trouble {
 }
 
 impl Patience {
-    pub(super) const fn new(wait: Duration) -> Self {
-        Self { wait, writing: None, reading: None, gave_up: false }
+    pub(super) const fn new(wait: Duration, is_durable: bool) -> Self {
+        Self { wait, writing: None, reading: None, gave_up: false, is_durable }
     }
 
     /// Whether the last commit failed.
@@ -95,10 +97,12 @@ impl Patience {
 
     fn last_word(&mut self, why: &str) -> Fact {
         self.gave_up = true;
-        Fact::FrontierGaveUp(format!(
-            "{why}; waited {:?} (DISK_WAIT). Make room or mend that, and start again with the same JOBDIR: the next run goes on from here",
-            self.wait
-        ))
+        let next = if self.is_durable {
+            "and start again with the same JOBDIR: the next run goes on from here"
+        } else {
+            "or set DATA_DIR to another disk, and start again: without a JOBDIR the crawl begins anew"
+        };
+        Fact::FrontierGaveUp(format!("{why}; waited {:?} (DISK_WAIT). Make room or mend that, {next}", self.wait))
     }
 }
 
@@ -110,7 +114,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn patience(wait: Duration) -> Patience {
-        Patience::new(wait)
+        Patience::new(wait, true)
     }
 
     #[test]
@@ -147,6 +151,14 @@ mod tests {
         }
         assert!(patience.refused("no space", now + 99 * SECOND).is_none());
         assert!(matches!(patience.wrote(now + 99 * SECOND), Some(Fact::FrontierUnblocked)), "room may come while it stops");
+    }
+
+    #[test]
+    fn a_queue_that_ends_with_its_process_promises_no_next_run() {
+        let now = Instant::now();
+        let told = Patience::new(Duration::ZERO, false).unread("bad segment", now);
+        let Some(Fact::FrontierGaveUp(text)) = told else { panic!("not told") };
+        assert!(text.contains("DATA_DIR") && text.contains("begins anew") && !text.contains("same JOBDIR"), "{text}");
     }
 
     #[test]

@@ -127,6 +127,23 @@ fn a_stop_while_the_disk_refuses_ends_in_time() {
 }
 
 #[test]
+fn a_disk_that_refuses_for_good_is_no_imbalance() {
+    let (store, dir) = (Journal::new(), TempDir::new().unwrap());
+    let disk = store.clone();
+    // The second request is taken and not given out: no answer with the books comes after it.
+    let stand = Stand::new().start([follow(&url(0))]).page(&url(0), [follow(&url(1)), Flush, Sleep(40 * SECOND)]);
+    let stand = stand.with(|s| (s.disk_wait, s.download_delay) = (20 * SECOND, 300 * SECOND));
+    let done = run_of(stand, &store, &dir.path().join("spool"), &MemorySink::new()).run_and(|_| async move {
+        tokio::time::sleep(SECOND).await;
+        disk.refuse(true);
+    });
+    assert_eq!(done.ended.imbalances, Vec::<String>::new());
+    assert_eq!((done.ended.reason.as_str(), done.ended.code), ("disk_full", 3), "{:?}", done.ended.books);
+    // The books as they were last told: the second request is on disk and in no answer.
+    assert_eq!((done.ended.books.pending, store.next_run().books().pending), (1, 2));
+}
+
+#[test]
 fn a_stop_at_any_moment_repeats_no_request_in_the_next_run() {
     for at in (0..14).map(|n| n * 67 * MILLI) {
         let (store, dir, sink) = (Journal::new(), TempDir::new().unwrap(), MemorySink::new());
