@@ -138,47 +138,6 @@ fn after_a_long_outage_nobody_takes_what_the_others_could_not_renew() {
     });
 }
 
-/// The request as it goes on to `url`.
-fn redirected(due: &Due, url: &str) -> Box<Job> {
-    let mut job = due.job.clone();
-    job.request.set_url(url.parse().unwrap());
-    job.key = xxhash_rust::xxh3::xxh3_128(url.as_bytes());
-    job
-}
-
-fn paced_facts(worker: &mut Worker) -> Vec<(u64, Verdict)> {
-    worker.taken(|facts, at| match &facts[at] {
-        Fact::Paced(paced) => {
-            let told = (paced.tag.ticket, paced.verdict.clone());
-            facts.remove(at);
-            Some(told)
-        }
-        _ => None,
-    })
-}
-
-#[test]
-fn what_followed_a_redirect_goes_on_from_there_at_another_worker() {
-    run_local(async {
-        let world = started();
-        let (mut a, mut b) = (Worker::joined(&world, "a"), Worker::joined(&world, "bb"));
-        a.offer_as(vec![child(RequestId(7), 1, "http://a.test/1"), unfiltered(child(RequestId(7), 2, "http://a.test/2"))], false);
-        a.pull(2);
-        for (ticket, due) in (1..).zip(a.jobs()) {
-            a.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
-            let url = format!("http://b.test{}/to", due.job.url().path());
-            a.order(Order::Hop { tag: Tag { ticket, epoch: 0 }, job: redirected(&due, &url) });
-        }
-        a.turn();
-        a.run(SECOND).await;
-        assert_eq!(paced_facts(&mut a).len(), 2);
-        drop(a);
-        b.pull(2);
-        b.run(VISIBILITY + 2 * SECOND).await;
-        assert_eq!(b.paths(), ["/1/to", "/2/to"]);
-    });
-}
-
 #[test]
 fn a_request_that_comes_back_to_the_worker_that_is_still_at_it_goes_on_once() {
     run_local(async {
@@ -208,30 +167,6 @@ fn a_request_that_comes_back_to_the_worker_that_is_still_at_it_goes_on_once() {
         b.end(&taken[0]);
         let books = world.lock().unwrap().books;
         assert_eq!((books.enqueued, books.handled, books.pending), (2, 2, 0));
-    });
-}
-
-#[test]
-fn a_hop_whose_turn_comes_while_its_worker_sleeps_too_long_is_not_sent() {
-    run_local(async {
-        let world = started();
-        let (mut a, mut b) =
-            (Worker::new(&world, "a", paced(4 * SECOND), None), Worker::new(&world, "bb", paced(4 * SECOND), None));
-        a.offer(&["http://a.test/1"]);
-        a.pull(1);
-        let due = a.jobs().remove(0);
-        a.order(Order::Sent { id: due.job.id, slot: due.slot.clone(), at: Instant::now() });
-        a.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
-        a.order(Order::Hop { tag: Tag { ticket: 1, epoch: 0 }, job: redirected(&due, "http://a.test/to") });
-        a.turn();
-        a.run(SECOND).await;
-        assert_eq!(paced_facts(&mut a), [], "its turn is in three seconds");
-        b.pull(1);
-        b.run(VISIBILITY + 8 * SECOND).await;
-        assert_eq!(b.paths(), ["/to"]);
-        a.turn();
-        a.run(SECOND).await;
-        assert_eq!(paced_facts(&mut a), [(1, Verdict::PutBack)]);
     });
 }
 
