@@ -16,7 +16,7 @@ use proptest::test_runner::TestRunner;
 
 use self::state::{Entry, State};
 use super::job::{Job, Outcome, RequestId, SlotKey};
-use super::store::{Cursors, Medium, Pulled, Store};
+use super::store::{Cursors, Pulled, Store};
 use super::testing::{child, job, unfiltered};
 use crate::api::failure::FailureKind;
 
@@ -239,8 +239,8 @@ impl<S: Store> Run<'_, S> {
                 if let Some(job) = self.which(*which).and_then(|id| self.out.get_mut(&id)) {
                     job.request.set_url(format!("http://{}/to/{page}", HOSTS.get(*host).unwrap()).parse().unwrap());
                     self.store.replace(job).map_err(failed)?;
-                    // Others give it back as it was pulled.
-                    if self.store.medium() == Medium::Disk {
+                    // Without a disk or a server it is given back as it was pulled.
+                    if self.store.medium().is_durable() {
                         self.model.replace(job);
                     }
                 }

@@ -56,8 +56,13 @@ impl Filter {
     }
 }
 
+/// Why a shared frontier gives a request up that every worker was lost with.
+const WORKER_LOST: &str = "worker_lost";
+
 /// The names of all reasons.
 fn known() -> BTreeSet<&'static str> {
     let failed = (0x40..0x80_u8).map(outcome::outcome);
-    failed.filter_map(|outcome| if let Outcome::Failed(kind) = outcome { Some(kind.name()) } else { None }).collect()
+    let failed = failed.filter_map(|outcome| if let Outcome::Failed(kind) = outcome { Some(kind.name()) } else { None });
+    // A shared frontier's own reason, which no worker lives to tell.
+    failed.chain([WORKER_LOST]).collect()
 }

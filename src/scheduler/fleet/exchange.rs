@@ -4,11 +4,11 @@ use tokio::time::Instant;
 
 use super::outage::Failed;
 use super::step::{Exchange, Offer, Step};
-use super::{JOBS_AT_ONCE, ROUNDS, STOP_REASON, SharedFrontier};
+use super::{JOBS_AT_ONCE, ROUNDS, STOP_REASON, SharedFrontier, Start};
 use crate::engine::message::Fact;
 use crate::scheduler::intake::Intake;
 use crate::scheduler::message::{Fleet, Verdict};
-use crate::scheduler::redis::{Answer, Applied, Claim, FleetState, Origin, RedisError};
+use crate::scheduler::redis::{Answer, Applied, Claim, FleetState, Origin, RedisError, View};
 use crate::scheduler::store::{Offered, StoreError};
 
 impl SharedFrontier {
@@ -25,7 +25,9 @@ impl SharedFrontier {
         }
         let mut has_asked = false;
         for _ in 0..ROUNDS {
-            if !self.stopped {
+            // What was given a place before the server was out of reach, or before a renewal that may be late, may be another's.
+            let is_sure = self.under_way.is_none() && !matches!(self.steps.front(), Some(Step::Renew(_)));
+            if !self.stopped && is_sure {
                 self.pick_waiting(now);
             }
             self.hand_out();
@@ -78,7 +80,7 @@ impl SharedFrontier {
     fn renew(&mut self) {
         if !self.held.is_empty() {
             // Before anything else that waits: it may have waited long.
-            self.steps.push_front(Step::Renew(self.held.iter().copied().collect()));
+            self.steps.push_front(Step::Renew(self.held.keys().copied().collect()));
         }
     }
 
@@ -88,7 +90,7 @@ impl SharedFrontier {
         let wants_work = self.wants_work() && self.poll.wants_work(stirred, now);
         // Also a worker with its hands full may have to run what another one left.
         if !self.stopped && (wants_work || self.poll.wants_look(now)) {
-            if !self.runs_start && self.view.as_ref().is_none_or(|view| view.start_open) {
+            if self.start == Start::Free && self.view.as_ref().is_none_or(|view| view.start_open) {
                 self.steps.push_back(Step::ClaimStart);
             }
             if !self.runs_idle && self.is_idle() {
@@ -137,6 +139,7 @@ impl SharedFrontier {
             // The word of an earlier stop is not that of the next one.
             self.steps.push_back(Step::Save(STOP_REASON, Vec::new()));
         }
+        self.note_given_up(&applied.view);
         self.view = Some(applied.view);
         for (step, answer) in exchange.steps.into_iter().zip(applied.answers) {
             self.answered(step, answer, now);
@@ -150,7 +153,7 @@ impl SharedFrontier {
     fn answered(&mut self, step: Step, answer: Answer, now: Instant) {
         match (step, answer) {
             (Step::Offer(offer), answer) => self.offered(offer, answer),
-            (Step::MarkSeen(tag, job), Answer::Done(is_new)) => {
+            (Step::Follow(tag, job), Answer::Done(is_new)) => {
                 if is_new {
                     self.hop_on(tag, job, now);
                 } else {
@@ -160,11 +163,11 @@ impl SharedFrontier {
             }
             (Step::Place(waiting), Answer::Place(place)) => self.placed(waiting, place, now),
             (Step::Renew(_), Answer::Lost(lost)) => {
-                let lost: Vec<_> = lost.into_iter().filter(|id| self.held.remove(id)).collect();
-                if !lost.is_empty() {
-                    self.stats.add("frontier/lost", i64::try_from(lost.len()).unwrap_or(i64::MAX));
+                let lost = lost.into_iter().filter(|id| self.lost(*id)).count();
+                if lost > 0 {
+                    self.stats.add("frontier/lost", i64::try_from(lost).unwrap_or(i64::MAX));
                     tracing::warn!(
-                        requests = lost.len(),
+                        requests = lost,
                         "requests in flight were not renewed in time (FRONTIER_VISIBILITY): other workers may fetch them again"
                     );
                 }
@@ -175,7 +178,7 @@ impl SharedFrontier {
                 self.poll.leased(useful, self.has_queued(), next_due, now);
             }
             (Step::ClaimStart, Answer::Claim(Claim::Mine { cursor })) => {
-                self.runs_start = true;
+                self.start = Start::Ours;
                 self.cursors.start = cursor;
                 self.facts.push(Fact::Fleet(Fleet::Elected { cursor }));
             }
@@ -206,7 +209,8 @@ impl SharedFrontier {
                 tracing::warn!("start or idle goes on at another worker: what this one still makes of it is dropped");
                 match origin {
                     Origin::Idle { .. } => self.runs_idle = false,
-                    _ => self.runs_start = false,
+                    // The engine still runs it, from where nobody else is.
+                    _ => self.start = Start::Stale,
                 }
                 let repeated = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
                 let kept_dropped = jobs.iter().filter(|job| job.request.keeps_lease()).map(|job| job.id).collect();
@@ -223,6 +227,19 @@ impl SharedFrontier {
             }
         };
         self.facts.push(Fact::Accepted(accepted));
+    }
+
+    fn note_given_up(&self, view: &View) {
+        let before = self.view.as_ref().map_or(view.given_up, |before| before.given_up);
+        if view.given_up > before {
+            tracing::warn!(
+                requests = view.given_up - before,
+                "every worker that had these requests was lost with them: they are given up as dead letters (worker_lost)"
+            );
+        }
+        if view.given_up > 0 {
+            self.stats.max("frontier/given_up", i64::try_from(view.given_up).unwrap_or(i64::MAX));
+        }
     }
 
     /// What the whole job is told to do.

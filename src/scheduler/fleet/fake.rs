@@ -28,6 +28,8 @@ pub(crate) struct World {
     states: HashMap<&'static str, Vec<u8>>,
     beats: HashMap<String, Instant>,
     returned: u64,
+    /// Given up with too many workers.
+    pub(crate) given_up: u64,
     /// Out of reach.
     pub(crate) is_down: bool,
     /// The next exchange is done, and its answer lost.
@@ -83,6 +85,7 @@ impl World {
             states: HashMap::new(),
             beats: HashMap::new(),
             returned: 0,
+            given_up: 0,
             is_down: false,
             loses_answer: false,
             exchanges: 0,
@@ -99,6 +102,11 @@ impl World {
     /// Requests that are out.
     pub(crate) fn out(&self) -> usize {
         self.jobs.values().filter(|held| held.out.is_some()).count()
+    }
+
+    /// Places of the host that are taken.
+    pub(crate) fn places(&self, host: &str) -> u32 {
+        self.hosts.get(&SlotKey(host.into())).map_or(0, |host| host.places)
     }
 
     fn host(&mut self, slot: &SlotKey) -> &mut Host {
@@ -134,6 +142,13 @@ impl World {
             held.job = job.clone();
             held.age = ages;
         }
+    }
+
+    fn replace(&mut self, job: &Job) {
+        if SlotKey::of(self.jobs[&job.id].job.url()) != SlotKey::of(job.url()) {
+            self.free(job.id);
+        }
+        self.jobs.get_mut(&job.id).unwrap().job = job.clone();
     }
 
     fn expire(&mut self, now: Instant) {
@@ -185,6 +200,7 @@ impl Fake {
             idle_elsewhere: alive("idle").is_some_and(|by| *by != self.worker),
             next_due: self.next_due(world, now),
             returned: world.returned,
+            given_up: world.given_up,
         }
     }
 
@@ -346,7 +362,19 @@ impl Fake {
                     true
                 }
             }
-            Step::MarkSeen(_, job) => world.seen.insert(job.key),
+            Step::Follow(_, job) => {
+                !mine(world, &job.id)
+                    || world.seen.insert(job.key) && {
+                        world.replace(job);
+                        true
+                    }
+            }
+            Step::Replace(job) => {
+                mine(world, &job.id) && {
+                    world.replace(job);
+                    true
+                }
+            }
             Step::Sent { slot, id, at, pause } => {
                 let host = world.host(slot);
                 host.unsent.take_if(|unsent| unsent == id);

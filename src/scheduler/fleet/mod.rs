@@ -18,13 +18,13 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use self::outage::Outage;
-use self::place::Waiting;
+use self::place::{HasPlace, Waiting};
 use self::poll::Poll;
 use self::step::{Exchange, Offer, Server, Step};
 use super::Queue;
@@ -57,6 +57,17 @@ pub(crate) struct FleetConfig {
     pub(crate) instance: u64,
 }
 
+/// What this worker has to do with `start()`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Nothing: it may be elected.
+    Free,
+    /// It runs it for all.
+    Ours,
+    /// It still runs what another took over: until that is through it cannot begin where the other one ends.
+    Stale,
+}
+
 /// One worker's side of a shared frontier.
 pub(crate) struct SharedFrontier {
     server: Box<dyn Server>,
@@ -76,7 +87,9 @@ pub(crate) struct SharedFrontier {
     /// The job as the server last told.
     view: Option<View>,
     /// What this worker holds at the server.
-    held: HashSet<RequestId>,
+    held: HashMap<RequestId, HasPlace>,
+    /// What it held too long, and is still at: nobody's, another's, or handed to this one again.
+    astray: HashMap<RequestId, HasPlace>,
     /// Crawl delays the fleet was told of.
     delays: HashMap<SlotKey, Duration>,
     /// What asks for a place, or has it for a time that comes.
@@ -94,7 +107,7 @@ pub(crate) struct SharedFrontier {
     has_left: bool,
     /// A lease is worth while before its time.
     is_stirred: bool,
-    runs_start: bool,
+    start: Start,
     runs_idle: bool,
     told_stop: bool,
     told_pause: bool,
@@ -132,7 +145,8 @@ impl SharedFrontier {
             steps: VecDeque::new(),
             under_way: None,
             view: None,
-            held: HashSet::new(),
+            held: HashMap::new(),
+            astray: HashMap::new(),
             delays: HashMap::new(),
             waiting: Vec::new(),
             parked: 0,
@@ -145,7 +159,7 @@ impl SharedFrontier {
             stopped: false,
             has_left: false,
             is_stirred: false,
-            runs_start: false,
+            start: Start::Free,
             runs_idle: false,
             told_stop: false,
             told_pause: false,
@@ -173,7 +187,7 @@ impl SharedFrontier {
     }
 
     fn settle(&mut self, id: RequestId, outcome: Outcome) {
-        self.held.remove(&id);
+        self.forget(id);
         self.steps.push_back(Step::Settle(id, outcome));
     }
 
@@ -181,7 +195,7 @@ impl SharedFrontier {
         let at = now.checked_add(delay).unwrap_or(now);
         if job.kind == JobKind::Robots && !self.stopped {
             // Its pages wait here, so it does.
-            self.steps.push_back(Step::Freed(job.id));
+            self.free(job.id);
             self.waiting.push(Waiting { job, hop: None, at, granted: None });
             return;
         }
@@ -189,7 +203,7 @@ impl SharedFrontier {
             self.let_go(job.id, JobKind::Robots);
             return;
         }
-        self.held.remove(&job.id);
+        self.forget(job.id);
         self.intake.counters.enqueued(1);
         self.steps.push_back(Step::PutBack { job, at });
     }
@@ -299,9 +313,9 @@ impl Queue for SharedFrontier {
                 let pause = self.pause();
                 self.steps.push_back(Step::Sent { slot, id, at, pause });
             }
-            Order::Freed { id, .. } => self.steps.push_back(Step::Freed(id)),
+            Order::Freed { id, .. } => self.free(id),
             Order::StartOver => {
-                if std::mem::take(&mut self.runs_start) {
+                if std::mem::replace(&mut self.start, Start::Free) == Start::Ours {
                     self.steps.push_back(Step::FinishStart);
                 }
             }

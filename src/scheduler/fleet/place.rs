@@ -33,6 +33,10 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WantsSent(pub(super) bool);
 
+/// Whether a request has a place of its host, as far as this worker knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HasPlace(pub(super) bool);
+
 impl Waiting {
     pub(super) fn is_robots(&self) -> bool {
         self.job.kind == JobKind::Robots
@@ -43,7 +47,10 @@ impl SharedFrontier {
     /// Judges a request that was handed out to this worker. Whether it is of use now.
     pub(super) fn leased(&mut self, leased: Leased, now: Instant) -> bool {
         let Leased { id, host, job, wants_sent } = leased;
-        self.held.insert(id);
+        if self.is_at(id) {
+            return false;
+        }
+        self.held.insert(id, HasPlace(true));
         if self.stopped {
             self.give_back(id, Duration::ZERO);
             return false;
@@ -98,7 +105,7 @@ impl SharedFrontier {
 
     /// Gives out a request that must not be fetched: it takes no place.
     fn refuse(&mut self, job: Box<Job>, verdict: Verdict) {
-        self.steps.push_back(Step::Freed(job.id));
+        self.free(job.id);
         let slot = SlotKey::of(job.url());
         self.ready.push_back(Due { job, slot, wants_sent: false, verdict });
     }
@@ -118,10 +125,10 @@ impl SharedFrontier {
         };
         self.robots.asked(origin.clone(), job.id);
         self.intake.counters.robots_request();
-        self.steps.push_back(Step::Freed(page.id));
+        self.free(page.id);
         self.robots.parked(origin).or_default().push(*page);
         self.parked += 1;
-        self.held.insert(job.id);
+        self.held.insert(job.id, HasPlace(false));
         self.steps.push_back(Step::Admit(Box::new(job.clone())));
         self.ask_place(Waiting { job: Box::new(job), hop: None, at: now, granted: None });
     }
@@ -130,7 +137,8 @@ impl SharedFrontier {
     pub(super) fn robots_answer(&mut self, origin: &std::sync::Arc<str>, answer: RobotsAnswer, now: Instant) {
         for page in self.robots.answer(origin, answer, now).unwrap_or_default() {
             self.parked = self.parked.saturating_sub(1);
-            if !self.held.contains(&page.id) {
+            if !self.held.contains_key(&page.id) {
+                self.forget(page.id);
                 continue;
             }
             let page = Box::new(page);
@@ -160,7 +168,7 @@ impl SharedFrontier {
         }
     }
 
-    /// A redirect within its origin.
+    /// A redirect.
     pub(super) fn hop(&mut self, tag: Tag, job: Box<Job>, now: Instant) {
         if self.stopped {
             self.paced(tag, job, Verdict::PutBack);
@@ -168,8 +176,9 @@ impl SharedFrontier {
             self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             self.paced(tag, job, Verdict::Offsite);
         } else if job.kind == JobKind::Page && !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
-            self.steps.push_back(Step::MarkSeen(tag, job));
+            self.steps.push_back(Step::Follow(tag, job));
         } else {
+            self.steps.push_back(Step::Replace(job.clone()));
             self.hop_on(tag, job, now);
         }
     }
@@ -213,22 +222,75 @@ impl SharedFrontier {
             Place::Go { after, wants_sent } => {
                 waiting.at = now + after;
                 waiting.granted = Some(WantsSent(wants_sent));
+                self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(true));
                 self.waiting.push(*waiting);
             }
             Place::Wait { again_in } => {
                 waiting.at = now + again_in;
+                self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(false));
                 self.waiting.push(*waiting);
             }
-            Place::Lost => {
-                self.held.remove(&waiting.job.id);
-                match waiting.hop {
-                    // It is another worker's: to put it back changes nothing.
-                    Some(tag) => self.paced(tag, waiting.job, Verdict::PutBack),
-                    None if waiting.is_robots() => self.robots_ended(waiting.job.id, now),
-                    None => {}
+            Place::Lost => self.drop_lost(*waiting, now),
+        }
+    }
+
+    /// Drops what waits here and is another worker's.
+    fn drop_lost(&mut self, waiting: Waiting, now: Instant) {
+        let id = waiting.job.id;
+        match waiting.hop {
+            // To put it back changes nothing. Until then it is the engine's.
+            Some(tag) => {
+                self.lost(id);
+                self.paced(tag, waiting.job, Verdict::PutBack);
+            }
+            None => {
+                self.forget(id);
+                if waiting.is_robots() {
+                    self.robots_ended(id, now);
                 }
             }
         }
+    }
+
+    /// This worker was handed a request that it is still at: it was not renewed in time, and nobody else had it. What is under
+    /// way goes on, and the second copy is none.
+    fn is_at(&mut self, id: RequestId) -> bool {
+        let Some(place) = self.astray.remove(&id).or_else(|| self.held.get(&id).copied()) else {
+            return false;
+        };
+        self.held.insert(id, place);
+        self.stats.inc("frontier/handed_again");
+        tracing::warn!(?id, "a request in flight was not renewed in time (FRONTIER_VISIBILITY) and came back here: it goes on");
+        if place == HasPlace(false) {
+            // It was handed out with a place, which it needs no more, or asks for.
+            self.steps.push_back(Step::Freed(id));
+        }
+        true
+    }
+
+    /// It is no more this worker's, which is still at it. Whether it was before.
+    pub(super) fn lost(&mut self, id: RequestId) -> bool {
+        match self.held.remove(&id) {
+            Some(place) => {
+                self.astray.insert(id, place);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Nothing here is at the request any more.
+    pub(super) fn forget(&mut self, id: RequestId) -> Option<HasPlace> {
+        let astray = self.astray.remove(&id);
+        self.held.remove(&id).or(astray)
+    }
+
+    /// The request gives its place back.
+    pub(super) fn free(&mut self, id: RequestId) {
+        if let Some(place) = self.held.get_mut(&id).or_else(|| self.astray.get_mut(&id)) {
+            *place = HasPlace(false);
+        }
+        self.steps.push_back(Step::Freed(id));
     }
 
     /// What waits here and whose time has come goes out, or asks for its place again.
@@ -241,6 +303,10 @@ impl SharedFrontier {
                 self.ask_place(waiting);
                 continue;
             };
+            if !self.held.contains_key(&waiting.job.id) {
+                self.drop_lost(waiting, now);
+                continue;
+            }
             let (slot, is_robots) = (SlotKey::of(waiting.job.url()), waiting.is_robots());
             let Waiting { job, hop, .. } = waiting;
             match hop {
@@ -292,7 +358,7 @@ impl SharedFrontier {
     }
 
     pub(super) fn give_back(&mut self, id: RequestId, delay: Duration) {
-        if self.held.remove(&id) {
+        if self.forget(id).is_some() {
             self.steps.push_back(Step::GiveBack(id, delay));
         }
     }

@@ -56,8 +56,10 @@ pub(crate) enum Step {
     /// Back as it was, to its old place.
     GiveBack(RequestId, Duration),
     Settle(RequestId, Outcome),
-    /// A redirect's target, which may be known.
-    MarkSeen(Tag, Box<Job>),
+    /// A redirect's target, which may be known; if it is not, it is what comes back if this worker is lost.
+    Follow(Tag, Box<Job>),
+    /// What a request has become.
+    Replace(Box<Job>),
     Sent {
         slot: SlotKey,
         id: RequestId,
@@ -128,7 +130,8 @@ impl Step {
             Self::PutBack { job, at } => batch.put_back(job, at.saturating_duration_since(now)),
             Self::GiveBack(id, delay) => batch.give_back(*id, *delay),
             Self::Settle(id, outcome) => batch.settle(*id, *outcome),
-            Self::MarkSeen(_, job) => batch.mark_seen(job.key),
+            Self::Follow(_, job) => batch.follow(job),
+            Self::Replace(job) => batch.replace(job),
             Self::Sent { slot, id, at, pause } => batch.sent(slot, *id, now.saturating_duration_since(*at), *pause),
             Self::Freed(id) => batch.freed(*id),
             Self::Gate(slot, until) => batch.gate(slot, until.saturating_duration_since(now)),

@@ -1,6 +1,7 @@
 //! Workers of a fleet at a server in memory, their engines played by hand, on a paused clock.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod hops;
 mod troubles;
 
 use std::collections::HashSet;
@@ -473,40 +474,5 @@ fn a_crawl_delay_of_robots_txt_holds_for_the_fleet() {
         }
         assert_eq!(sent.len(), 3);
         assert!(sent.windows(2).all(|two| two[1] - two[0] >= 2 * SECOND), "{sent:?}");
-    });
-}
-
-#[test]
-fn a_hop_takes_a_place_of_its_host_and_known_targets_are_dropped() {
-    run_local(async {
-        let world = started();
-        let mut a = Worker::new(&world, "a", paced(SECOND), None);
-        a.offer(&["http://a.test/1", "http://a.test/2"]);
-        a.pull(1);
-        let first = a.jobs().remove(0);
-        let began = Instant::now();
-        a.order(Order::Sent { id: first.job.id, slot: first.slot.clone(), at: began });
-        a.order(Order::Freed { id: first.job.id, slot: first.slot.clone() });
-        let hop = |url: &str| {
-            let mut job = first.job.clone();
-            job.request.set_url(url.parse().unwrap());
-            job.key = xxhash_rust::xxh3::xxh3_128(url.as_bytes());
-            job
-        };
-        let tag = |ticket| Tag { ticket, epoch: 0 };
-        a.order(Order::Hop { tag: tag(1), job: hop("http://a.test/2") });
-        a.order(Order::Hop { tag: tag(2), job: hop("http://a.test/new") });
-        a.turn();
-        a.run(2 * SECOND).await;
-        let paced = a.taken(|facts, at| match &facts[at] {
-            Fact::Paced(_) => match facts.remove(at) {
-                Fact::Paced(paced) => Some(paced),
-                _ => None,
-            },
-            _ => None,
-        });
-        let verdicts: Vec<_> = paced.iter().map(|paced| (paced.tag.ticket, paced.verdict.clone(), paced.wants_sent)).collect();
-        assert_eq!(verdicts, [(1, Verdict::Duplicate, false), (2, Verdict::Go, true)]);
-        assert_eq!(a.stats.count("dupefilter/filtered"), 1);
     });
 }

@@ -119,6 +119,8 @@ pub struct View {
     pub next_due: Option<Duration>,
     /// Requests whose visibility ended so far, over the whole job: they went back to their place in the queue.
     pub returned: u64,
+    /// Requests that too many workers were lost with, one after the other: each is a dead letter (`worker_lost`).
+    pub given_up: u64,
 }
 
 impl View {
@@ -136,6 +138,7 @@ impl View {
             idle_elsewhere: false,
             next_due: None,
             returned: 0,
+            given_up: 0,
         }
     }
 
@@ -269,6 +272,7 @@ pub(super) fn view(value: Value) -> Result<View, &'static str> {
         idle_elsewhere: row.count()? > 0,
         next_due: row.count()?.checked_sub(1).map(Duration::from_micros),
         returned: row.count()?,
+        given_up: row.count()?,
     })
 }
 

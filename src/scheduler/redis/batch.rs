@@ -151,9 +151,22 @@ impl Batch {
     /// [`Self::put_back`] with a time from now (`relative`) or since the epoch.
     pub(super) fn put_back_at(&mut self, job: &Job, time: Duration, relative: bool) {
         self.begin(b'B', Kind::Other);
-        bulk(&mut self.about, &job.id.0.to_be_bytes());
-        self.about_count += 1;
-        self.text(if relative { "+" } else { "=" }).time(time).job(job, time);
+        self.about(job.id).text(if relative { "+" } else { "=" }).time(time).job(job, time);
+    }
+
+    /// Notes what a request of this worker has become: it comes back as this if the worker is lost, and this is its dead
+    /// letter. With another host its place is freed.
+    pub fn replace(&mut self, job: &Job) {
+        self.begin(b'H', Kind::Other);
+        self.about(job.id).job(job, Duration::ZERO);
+    }
+
+    /// [`Self::replace`] by a redirect's target, which is marked as seen. [`super::Answer::Done`] is false when it was seen
+    /// before: then the request stays as it was. Of a request that is not this worker's (any more) nothing is marked, and the
+    /// answer is true: asking for a place says that it is lost.
+    pub fn follow(&mut self, job: &Job) {
+        self.begin(b'K', Kind::Other);
+        self.about(job.id).arg(&job.key.to_be_bytes()).job(job, Duration::ZERO);
     }
 
     /// Gives a request of this worker back as it is, to its old place in the queue, to go after `delay` at the earliest. Its
@@ -318,7 +331,7 @@ impl Batch {
     }
 
     /// The requests it is about as bulk strings, and their number.
-    pub(super) fn about(&self) -> (&[u8], usize) {
+    pub(super) fn requests(&self) -> (&[u8], usize) {
         (&self.about, self.about_count)
     }
 
@@ -353,9 +366,13 @@ impl Batch {
 
     /// A request that should be this worker's.
     fn own(&mut self, id: RequestId) -> &mut Self {
+        self.about(id).id(id)
+    }
+
+    fn about(&mut self, id: RequestId) -> &mut Self {
         bulk(&mut self.about, &id.0.to_be_bytes());
         self.about_count += 1;
-        self.id(id)
+        self
     }
 
     fn number_arg(&mut self, number: u64) -> &mut Self {

@@ -210,7 +210,7 @@ impl Failure {
             Self::Full
         } else if is("READONLY") {
             Self::ReadOnly
-        } else if is("BUSY") || is("MISCONF") || is("NOREPLICAS") || is("UNBLOCKED") {
+        } else if is("BUSY") || is("MISCONF") || is("NOREPLICAS") || is("UNBLOCKED") || reason.contains("max number of clients") {
             Self::NotReady(reason)
         } else {
             Self::Other(reason)

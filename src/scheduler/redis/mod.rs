@@ -28,6 +28,7 @@
 //! | `k:ID` | set | ids of the children queued for a request that is not settled |
 //! | `dead`, `aside` | hash | id -> reason and record of what failed for good, or was set aside |
 //! | `reasons` | hash | dead letters by reason |
+//! | `returns` | hash | id -> workers in a row that were lost while they held it |
 //! | `books`, `states` | hash | the books; small states of others |
 //! | `beats`, `worker:NAME` | zset, hash | last sign of life; last batch, its answer, requests held |
 //!

@@ -115,6 +115,10 @@ impl Store for RedisStore {
         self.done(|batch| batch.put_back_at(&job, not_before, false)).map(|_| ())
     }
 
+    fn replace(&mut self, job: &Job) -> Result<(), StoreError> {
+        self.done(|batch| batch.replace(job)).map(|_| ())
+    }
+
     fn mark_seen(&mut self, key: u128) -> Result<bool, StoreError> {
         self.done(|batch| batch.mark_seen(key))
     }

@@ -86,7 +86,7 @@ impl RedisStore {
     pub fn apply(&mut self, batch: &mut Batch) -> Result<Applied, RedisError> {
         let number = *batch.number.get_or_insert(self.number + 1);
         self.number = number;
-        let about = batch.about();
+        let about = batch.requests();
         let link = self.link.get_mut();
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(1 << 52);
         let numbers = [

@@ -137,3 +137,60 @@ fn after_a_long_outage_nobody_takes_what_the_others_could_not_renew() {
         assert_eq!(a.stats.count("frontier/lost"), 0);
     });
 }
+
+#[test]
+fn a_request_that_comes_back_to_the_worker_that_is_still_at_it_goes_on_once() {
+    run_local(async {
+        let world = started();
+        let (mut a, mut b) = (Worker::joined(&world, "a"), Worker::joined(&world, "bb"));
+        a.offer(&["http://a.test/1", "http://a.test/2"]);
+        a.pull(2);
+        let jobs = a.jobs();
+        a.order(Order::Freed { id: jobs[1].job.id, slot: jobs[1].slot.clone() });
+        a.turn();
+        b.pull(1);
+        b.run(VISIBILITY + 2 * SECOND).await;
+        let taken = b.jobs();
+        assert_eq!(taken.iter().map(|due| due.job.url().path()).collect::<Vec<_>>(), ["/1"]);
+        // It was asleep. The other one of its two is queued, and comes to it.
+        a.pull(2);
+        assert!(a.jobs().is_empty(), "it has a copy under way");
+        assert_eq!((a.stats.count("frontier/lost"), a.stats.count("frontier/handed_again")), (2, 1));
+        a.run(SECOND).await;
+        assert_eq!(world.lock().unwrap().places("a.test"), 1, "the one of the other worker: its own was given back before");
+        // It stays its own from now on.
+        a.run(VISIBILITY / 2).await;
+        b.run(VISIBILITY).await;
+        a.run(SECOND).await;
+        jobs.iter().for_each(|due| a.end(due));
+        assert_eq!((world.lock().unwrap().books.handled, a.stats.count("frontier/settled_late")), (1, 1));
+        b.end(&taken[0]);
+        let books = world.lock().unwrap().books;
+        assert_eq!((books.enqueued, books.handled, books.pending), (2, 2, 0));
+    });
+}
+
+#[test]
+fn a_worker_that_still_runs_start_from_before_is_not_elected_again_until_it_is_through() {
+    run_local(async {
+        let world = World::new();
+        let (mut a, mut b) = (Worker::joined(&world, "a"), Worker::joined(&world, "bb"));
+        a.pull(1);
+        assert_eq!(a.fleet(), [Fleet::Elected { cursor: 0 }]);
+        b.pull(1);
+        b.run(VISIBILITY + 2 * SECOND).await;
+        assert_eq!(b.fleet(), [Fleet::Elected { cursor: 0 }]);
+        a.offer_as(vec![unfiltered(job(0, "http://a.test/0"))], true);
+        assert_eq!(a.accepted()[0].stored, 0);
+        drop(b);
+        a.run(VISIBILITY + 2 * SECOND).await;
+        assert_eq!(a.fleet(), [], "it is beyond the cursor");
+        a.offer_as(vec![unfiltered(job(1, "http://a.test/1"))], true);
+        assert_eq!(a.accepted()[0].stored, 0);
+        a.order(Order::StartOver);
+        a.run(2 * SECOND).await;
+        assert_eq!(a.fleet(), [Fleet::Elected { cursor: 0 }]);
+        a.offer_as(vec![unfiltered(job(0, "http://a.test/0"))], true);
+        assert_eq!(a.accepted()[0].stored, 1);
+    });
+}

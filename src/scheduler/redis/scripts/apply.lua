@@ -5,6 +5,8 @@ local operations = {
   A = function() return admit(text(), text(), text(), text(), text()) end,
   B = function() return put_back(text(), count(), text(), text(), text(), text()) end,
   R = function() return give_back(text(), count()) end,
+  H = function() return replace(text(), text(), text(), text()) end,
+  K = function() return follow(text(), text(), text(), text(), text()) end,
   S = function() return settle(text(), text(), text()) end,
   M = function() return call('SADD', SEEN, text()) end,
   T = function() return sent(text(), text(), count(), count()) end,
@@ -22,7 +24,7 @@ local operations = {
   C = function() advance('start', count()) advance('idle', count()) return 1 end,
   W = function() call('HSET', META, 'state', text()) return 1 end,
   V = function() call('HSET', STATES, text(), text()) return 1 end,
-  X = function() return recover() end,
+  X = function() return recover(true) end,
   Y = function() return leave() end,
 }
 
@@ -48,6 +50,9 @@ end
 if returned > 0 then
   call('HINCRBY', META, 'returned', returned)
 end
+if given_up > 0 then
+  call('HINCRBY', META, 'given_up', given_up)
+end
 if is_leaving then
   call('ZREM', BEATS, me)
 else
@@ -59,7 +64,7 @@ local stand = call('HMGET', BOOKS, 'enqueued', 'handled', 'failed', 'dropped', '
 for n = 1, 6 do
   stand[n] = tonumber(stand[n] or 0)
 end
-local job = call('HMGET', META, 'state', 'start_cursor', 'idle_cursor', 'start_done', 'returned')
+local job = call('HMGET', META, 'state', 'start_cursor', 'idle_cursor', 'start_done', 'returned', 'given_up')
 local idle_by = claimant('idle')
 local due = call('ZRANGEBYSCORE', HOSTS, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)
 stand[7] = call('ZCARD', FLIGHT)
@@ -73,6 +78,7 @@ stand[14] = job[4] ~= '1' and not claimant('start') and 1 or 0
 stand[15] = idle_by and idle_by ~= me and 1 or 0
 stand[16] = due[2] and math.max(0, tonumber(due[2]) - now) + 1 or 0
 stand[17] = tonumber(job[5] or 0)
+stand[18] = tonumber(job[6] or 0)
 
 local reply = { answers, stand, missed }
 call('HSET', SELF, 'number', number, 'reply', cmsgpack.pack(reply))

@@ -64,5 +64,5 @@ local function leave()
   release('start')
   release('idle')
   is_leaving = true
-  return recover()
+  return recover(false)
 end

@@ -1,10 +1,14 @@
--- Requests that are handed out: who holds them, and whether they have a place of their host.
+-- Requests that are handed out, those that come back, and those that are kept as dead letters.
+-- Of those that are out: who holds them, and whether they have a place of their host.
 -- An entry is tag (28 bytes), place ('p' or '-'), kind ('p' page, 'r' robots.txt), length of the worker's name, worker, host.
 
 local function entry(tag, place, kind, worker, host)
   return tag .. place .. kind .. string.char(#worker) .. worker .. host
 end
 
+-- A request that so many workers were lost with in a row may be what they are lost by.
+local MOST_RETURNS = 16
+local has_returns = call('EXISTS', RETURNS) == 1
 
 -- Entries read so far, false for none; what changed is written together, before anybody looks.
 local outs = {}
@@ -82,6 +86,9 @@ local function write_outs()
     end
     call('DEL', unpack(children))
   end
+  if has_returns then
+    many('HDEL', RETURNS, ended, 1)
+  end
   changed, taken, ended = {}, {}, {}
 end
 
@@ -150,6 +157,31 @@ local function forget(id)
   books.pending = books.pending - 1
 end
 
+-- Keeps a request that ends as a dead letter, or as one that is set aside.
+local function lay_up(class, id, reason)
+  local kept = reason .. '\0' .. (call('HGET', JOBS, id) or '')
+  if class == 'failed' then
+    call('HSET', DEAD, id, kept)
+    call('HINCRBY', REASONS, reason, 1)
+  else
+    call('HSET', ASIDE, id, kept)
+  end
+end
+
+-- Queues a request again whose worker was lost, unless that happened too often. Whether it is queued.
+local function come_back(id, out)
+  has_returns = true
+  if call('HINCRBY', RETURNS, id, 1) < MOST_RETURNS then
+    enqueue(out.host, out.tag, 0)
+    return true
+  end
+  lay_up('failed', id, 'worker_lost')
+  forget(id)
+  books.failed = books.failed + 1
+  given_up = given_up + 1
+  return false
+end
+
 -- Returns what a worker held too long. It may have sent its unsent request until then: the delay counts from there.
 local function expire()
   write_outs()
@@ -172,8 +204,7 @@ local function expire()
         -- Nobody waits for it any more.
         forget(id)
         books.dropped = books.dropped + 1
-      else
-        enqueue(out.host, out.tag, 0)
+      elseif come_back(id, out) then
         returned = returned + 1
       end
     else
@@ -183,8 +214,9 @@ local function expire()
   write_outs()
 end
 
--- Returns everything this worker holds. If it is the heir of one that was killed, that may have sent its unsent request.
-local function recover()
+-- Returns everything this worker holds, which may be the heir of one that was killed (`is_lost`): that one may have sent its
+-- unsent request.
+local function recover(is_lost)
   write_outs()
   local all = call('HGETALL', OUT)
   local back = 0
@@ -201,8 +233,12 @@ local function recover()
         forget(id)
         books.dropped = books.dropped + 1
       else
-        enqueue(out.host, out.tag, 0)
-        back = back + 1
+        if is_lost then
+          back = back + (come_back(id, out) and 1 or 0)
+        else
+          enqueue(out.host, out.tag, 0)
+          back = back + 1
+        end
       end
     end
   end

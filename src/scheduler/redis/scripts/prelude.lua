@@ -14,6 +14,7 @@ local JOBS, SEEN, OUT, FLIGHT = prefix .. 'jobs', prefix .. 'seen', prefix .. 'o
 local HOSTS, GATES = prefix .. 'hosts', prefix .. 'gates'
 local READY, WAIT, HOST, KIDS = prefix .. 'q:', prefix .. 'w:', prefix .. 'h:', prefix .. 'k:'
 local DEAD, ASIDE, REASONS = prefix .. 'dead', prefix .. 'aside', prefix .. 'reasons'
+local RETURNS = prefix .. 'returns'
 local BOOKS, STATES, BEATS, WORKER = prefix .. 'books', prefix .. 'states', prefix .. 'beats', prefix .. 'worker:'
 local SELF = WORKER .. me
 
@@ -59,7 +60,7 @@ end
 -- Changes of counters, written at the end.
 local books = { enqueued = 0, handled = 0, failed = 0, dropped = 0, set_aside = 0, pending = 0 }
 local held = {}
-local returned = 0
+local returned, given_up = 0, 0
 
 local function holds(worker, change)
   held[worker] = (held[worker] or 0) + change

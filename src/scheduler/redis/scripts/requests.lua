@@ -21,10 +21,39 @@ local function put_back(sign, time, id, host, rank, record)
   end
   take_from(id, out)
   call('HSET', JOBS, id, record)
+  if has_returns then
+    call('HDEL', RETURNS, id)
+  end
   if sign == '+' and time > 0 then
     time = now + time
   end
   enqueue(host, tag_of(rank, next_age(1), id), time)
+  return 1
+end
+
+-- What a request of this worker has become: it asks for a place of its new host, and comes back as this if it is lost.
+local function replace(id, host, rank, record)
+  local out = mine(id)
+  if not out then
+    return 0
+  end
+  if out.host ~= host then
+    free_place(id, out)
+    out.host = host
+  end
+  out.tag = rank .. string.sub(out.tag, 5)
+  keep(id)
+  call('HSET', JOBS, id, record)
+  return 1
+end
+
+-- Replaces a request by its redirect's target, unless that was seen before: 0. Of one that is another worker's now nothing is
+-- seen, since that one has to follow the redirect again.
+local function follow(key, id, host, rank, record)
+  if mine(id) and call('SADD', SEEN, key) == 0 then
+    return 0
+  end
+  replace(id, host, rank, record)
   return 1
 end
 
@@ -50,13 +79,7 @@ local function settle(id, class, reason)
   end
   take_from(id, out)
   if out.kind == 'p' and (class == 'failed' or class == 'set_aside') then
-    local kept = reason .. '\0' .. (call('HGET', JOBS, id) or '')
-    if class == 'failed' then
-      call('HSET', DEAD, id, kept)
-      call('HINCRBY', REASONS, reason, 1)
-    else
-      call('HSET', ASIDE, id, kept)
-    end
+    lay_up(class, id, reason)
   end
   forget(id)
   books[class] = books[class] + 1

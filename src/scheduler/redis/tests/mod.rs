@@ -8,6 +8,7 @@ mod cluster;
 mod fleet;
 mod lost;
 mod places;
+mod redirects;
 mod refusals;
 pub(crate) mod server;
 mod shared;

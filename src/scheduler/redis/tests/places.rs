@@ -12,7 +12,7 @@ use crate::scheduler::testing::job;
 const SHORT: Duration = Duration::from_millis(400);
 const DELAY: Duration = Duration::from_millis(500);
 
-fn place(store: &mut RedisStore, id: RequestId, what: PlaceFor) -> Place {
+pub(super) fn place(store: &mut RedisStore, id: RequestId, what: PlaceFor) -> Place {
     match ask(store, |batch| batch.place(id, what)) {
         Answer::Place(place) => place,
         other => panic!("{other:?}"),

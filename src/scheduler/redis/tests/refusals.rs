@@ -139,3 +139,13 @@ fn names_have_a_length() {
         assert!(matches!(refusal(url, member), RedisError::Name { .. }));
     }
 }
+
+#[test]
+fn a_server_that_has_too_many_clients_may_have_room_in_a_while() {
+    let server = Server::start();
+    let mut plain = server.plain();
+    redis::cmd("CONFIG").arg("SET").arg("maxclients").arg(1).exec(&mut plain).unwrap();
+    let error = refusal(&format!("redis://127.0.0.1:{}", server.port), member("j", "w"));
+    assert!(error.is_transient(), "{error:?}");
+    check(&error, &["not ready", "clients"]);
+}
