@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dragline::scheduler::MemoryStore;
 use dragline::scheduler::disk::{DiskOptions, DiskStore};
@@ -53,7 +54,15 @@ impl Place {
     pub(crate) fn open(&self) -> Box<dyn Store> {
         match self.kind {
             Kind::Memory => Box::new(MemoryStore::new(BOUND)),
-            Kind::Disk => Box::new(DiskStore::open(&self.dir, DiskOptions::default(), &HashMap::new()).unwrap().0),
+            Kind::Disk => Box::new(
+                DiskStore::open(
+                    &self.dir,
+                    DiskOptions { patience: Duration::from_secs(60), ..DiskOptions::default() },
+                    &HashMap::new(),
+                )
+                .unwrap()
+                .0,
+            ),
             Kind::Redis => unreachable!("it has cases of its own"),
         }
     }

@@ -27,10 +27,11 @@ pub trait Store: Send {
     fn admit(&mut self, job: &Job) -> Result<(), StoreError>;
 
     /// Takes the slot's next job that is due at `now`: highest priority first, oldest first within one, by when
-    /// it was offered or put back. The job counts as pending until it is settled or put back.
+    /// it was offered or put back. The job counts as pending until it is settled or put back. One that never will be
+    /// readable ends as set aside, with an error in the log, and the next one is taken.
     ///
     /// # Errors
-    /// When the store cannot read.
+    /// When the store cannot read for now; the job is where it was.
     fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError>;
 
     /// Puts a pulled job back, to go at `not_before` at the earliest; `job` replaces what was stored
@@ -203,7 +204,7 @@ pub enum StoreError {
         /// The bound.
         bound: usize,
     },
-    /// Reading or writing failed.
-    #[error("the frontier cannot be used: {0}")]
+    /// Reading or writing failed: what, where, and what to do.
+    #[error("{0}")]
     Io(String),
 }

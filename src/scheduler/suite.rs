@@ -275,6 +275,30 @@ fn jobs_keep_all_their_fields(store: &mut impl Store) {
     assert_eq!((got.chain.as_slice(), got.id, got.key), (full.chain.as_slice(), full.id, full.key));
 }
 
+/// A name that is out is not given out a second time; nobody waits for the other one for ever. For stores on the index.
+pub(crate) fn a_name_that_is_out_is_not_given_out_again(store: &mut impl Store) {
+    let twice = |n: u32| unfiltered(job(0, &format!("http://a/{n}")));
+    offer(store, [twice(1), twice(2), job(1, "http://a/3"), twice(4)]);
+    let first = pull(store, "a", NOW).unwrap();
+    assert_eq!(pull(store, "a", NOW).unwrap().url().path(), "/3");
+    let books = Books { enqueued: 4, dropped: 1, pending: 3, ..Books::default() };
+    assert_eq!(store.books(), books);
+    assert!(store.settle(first.id, Outcome::Handled).unwrap());
+    assert_eq!(pull(store, "a", NOW).unwrap().url().path(), "/4", "it is free again");
+    store.commit().unwrap();
+}
+
+/// A request whose record cannot be read back is set aside, and the others go on. For stores on the index.
+pub(crate) fn what_cannot_be_read_back_is_set_aside(store: &mut impl Store) {
+    let mut deep = job(0, "http://a/deep");
+    deep.request.meta("deep", (0..500).fold(serde_json::Value::Null, |inner, _| vec![inner].into()));
+    offer(store, [deep, job(1, "http://a/1")]);
+    assert_eq!(urls(store, "a"), ["/1"]);
+    assert_eq!(store.books(), Books { enqueued: 2, set_aside: 1, pending: 1, ..Books::default() });
+    assert!(store.slots().is_empty());
+    store.commit().unwrap();
+}
+
 /// A full store refuses the whole batch, gives it back, and takes again what fits. For bounded stores.
 pub(crate) fn a_full_store_takes_nothing_of_a_batch(store: &mut impl Store) {
     let mut next = 0;

@@ -33,12 +33,6 @@ impl NameId {
         self.0
     }
 
-    /// The id that [`NameId::to_bits`] gave.
-    #[inline]
-    pub(crate) const fn from_bits(bits: u32) -> Self {
-        Self(bits)
-    }
-
     /// The fixed id of a name, if it has one. Exact, case included.
     pub(crate) fn of_known(text: &str) -> Option<Self> {
         fixed::find(text.as_bytes(), text.len())

@@ -30,8 +30,8 @@ const ROUND_BYTES: u64 = 32 << 20;
 const WAITING_TABLES: usize = 2;
 const WAITING_RUNS: usize = 15;
 
-/// How long a batch waits for the background thread.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the background thread is waited for by what nobody waits for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Blocks read are cached up to this many bytes.
 const CACHE_BYTES: u64 = 2 << 20;
@@ -44,6 +44,8 @@ pub(super) struct Base {
     dir: PathBuf,
     /// Bytes since all memory tables went to disk.
     round: u64,
+    /// How long the background thread is waited for.
+    patience: Duration,
 }
 
 /// Rows to be written together.
@@ -79,7 +81,7 @@ impl Base {
             Ok((database.clone(), [space(a)?, space(b)?, space(c)?, space(d)?, space(e)?]))
         }));
         match opened {
-            Ok(Ok((database, spaces))) => Ok(Self { spaces, database, dir: owner.to_owned(), round: 0 }),
+            Ok(Ok((database, spaces))) => Ok(Self { spaces, database, dir: owner.to_owned(), round: 0, patience: PATIENCE }),
             Ok(Err(error)) => Err(DiskError::database(owner, "open the database", &error)),
             // Its reader takes some things for granted that a damaged disk does not keep to.
             Err(_) => {
@@ -87,6 +89,11 @@ impl Base {
                 Err(DiskError::Damaged { path: owner.to_owned(), what })
             }
         }
+    }
+
+    /// Waits so long for the background thread from now on.
+    pub(super) const fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     /// Writes a batch, all of it or nothing. When this is back it survives the end of the process, and with `sync` a
@@ -194,8 +201,8 @@ impl Base {
             if self.spaces.iter().all(&done) {
                 return Ok(());
             }
-            if since.elapsed() > PATIENCE {
-                return Err(DiskError::Slow { path: self.dir.clone(), seconds: PATIENCE.as_secs() });
+            if since.elapsed() > self.patience {
+                return Err(DiskError::Slow { path: self.dir.clone(), waited: self.patience });
             }
         }
     }
@@ -240,5 +247,27 @@ fn options(space: Space) -> KeyspaceCreateOptions {
             options.filter_policy(FilterPolicy::disabled()).data_block_compression_policy(CompressionPolicy::disabled())
         }
         Space::Children | Space::Ended | Space::Meta => options.filter_policy(FilterPolicy::disabled()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_behind_is_not_waited_for_longer_than_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut base = Base::open(dir.path(), &dir.path().join("db")).unwrap();
+        base.set_patience(Duration::from_millis(50));
+        let since = Instant::now();
+        let error = base.wait_until(|_| false).unwrap_err();
+        assert!((50..10_000).contains(&since.elapsed().as_millis()));
+        assert!(matches!(&error, DiskError::Slow { .. }), "{error}");
+        assert!(error.to_string().ends_with("did not take what was to be written within 50ms; it is tried again"), "{error}");
+        let mut batch = Batch::default();
+        batch.set(Space::Jobs, [1], &b"x"[..]);
+        base.write(&batch, false).unwrap();
+        base.settle_down().unwrap();
     }
 }

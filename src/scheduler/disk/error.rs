@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::scheduler::store::StoreError;
 
@@ -70,12 +71,12 @@ pub enum DiskError {
         reason: String,
     },
     /// The disk takes what is written slower than it comes.
-    #[error("{}: the disk did not take what was to be written within {seconds} s; it is tried again", path.display())]
+    #[error("{}: the disk did not take what was to be written within {waited:?}; it is tried again", path.display())]
     Slow {
         /// The directory.
         path: PathBuf,
         /// How long was waited.
-        seconds: u64,
+        waited: Duration,
     },
     /// Any other failure of the system.
     #[error("{}: cannot {what}: {reason}; it is tried again", path.display())]
@@ -106,6 +107,9 @@ impl DiskError {
     pub(super) fn database(path: &Path, what: &'static str, error: &fjall::Error) -> Self {
         let damaged = |what: String| Self::Damaged { path: path.to_owned(), what };
         match error {
+            fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) if what == "read" && is_loss(error) => {
+                damaged(format!("some of it cannot be read ({error}); the next run copies what can"))
+            }
             fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => Self::io(path, what, error),
             // The cause was logged by the thread it happened to; no room is by far the most likely one, and can be seen.
             fjall::Error::Poisoned if is_full(path) => Self::Full { path: path.to_owned() },
@@ -132,6 +136,12 @@ impl From<DiskError> for StoreError {
     }
 }
 
+/// Whether what was to be read is gone for good, and not merely out of reach for now.
+fn is_loss(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+        || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
 /// Whether less than a mebibyte is left to this user where `path` lies.
 fn is_full(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|fs| fs.f_bavail.saturating_mul(fs.f_frsize) < 1 << 20)
@@ -152,6 +162,17 @@ mod tests {
         assert!(matches!(DiskError::database(Path::new("/j"), "write", &inside), DiskError::Full { .. }));
         let torn = fjall::Error::JournalRecovery(fjall::JournalRecoveryError::ChecksumMismatch);
         let torn = DiskError::database(Path::new("/j"), "open", &torn);
+        let storage = |error: io::Error| fjall::Error::Storage(fjall::LsmError::Io(error));
+        for (error, is_loss) in [
+            (io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()), true),
+            (io::ErrorKind::UnexpectedEof.into(), true),
+            (io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error()), false),
+            (io::ErrorKind::PermissionDenied.into(), false),
+        ] {
+            let error = storage(error);
+            assert_eq!(DiskError::database(Path::new("/j"), "read", &error).is_damage(), is_loss, "{error:?}");
+            assert!(!DiskError::database(Path::new("/j"), "write", &error).is_damage(), "{error:?}");
+        }
         assert!(torn.is_damage() && torn.to_string().contains("move it away"), "{torn}");
     }
 }

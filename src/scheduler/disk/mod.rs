@@ -38,10 +38,13 @@ pub struct DiskOptions {
     pub sync: Duration,
     /// How long to wait before another try after the second failure to write in a row.
     pub retry: Duration,
+    /// How long a commit waits for a disk that is behind before it fails, to be tried again. The thread that commits does
+    /// nothing else meanwhile.
+    pub patience: Duration,
 }
 
 impl Default for DiskOptions {
     fn default() -> Self {
-        Self { sync: Duration::from_millis(100), retry: Duration::from_millis(250) }
+        Self { sync: Duration::from_millis(100), retry: Duration::from_millis(250), patience: Duration::from_secs(2) }
     }
 }

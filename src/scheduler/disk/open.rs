@@ -152,6 +152,8 @@ impl DiskStore {
     /// The first commit: what was settled and put right is on disk before anybody hears of it.
     fn begin(mut self, opened: Opened) -> Result<(Self, Opened), DiskError> {
         self.write()?;
+        let patience = self.options.patience;
+        self.base()?.set_patience(patience);
         Ok((self, opened))
     }
 }
@@ -294,6 +296,7 @@ impl<'a> Load<'a> {
             };
             self.queued += 1;
             self.head.last_age = self.head.last_age.max(age);
+            self.index.skip_to(age);
             let record = rows::open(Space::Jobs, &key, &value);
             match record.and_then(|record| Some((record::peek(record).ok()?, record))) {
                 Some((peek, record)) => self.job(age, &peek, record),
@@ -327,7 +330,6 @@ impl<'a> Load<'a> {
         self.repaired.name(Space::Jobs, key);
         self.changes.keep(Kept::Damaged, age, Outcome::SetAside, value);
         self.changes.remove_job(age);
-        self.index.skip_to(age);
     }
 
     fn drop_row(&mut self, space: Space, key: &[u8]) {

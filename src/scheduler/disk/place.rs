@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ pub(super) enum Contents {
 impl Place {
     /// Takes the lock of a directory after a look at what is in it; makes the directory when there is none.
     pub(super) fn claim(dir: &Path) -> Result<(Self, Contents), DiskError> {
-        match fs::create_dir_all(dir) {
+        // Cookies and headers of requests lie in it: they are nobody else's business.
+        match fs::DirBuilder::new().recursive(true).mode(0o700).create(dir) {
             Ok(()) => {}
             // A file in the place of the directory.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -84,6 +86,11 @@ impl Place {
     /// Where the database lies.
     pub(super) fn database(&self) -> PathBuf {
         self.dir.join(DATABASE)
+    }
+
+    /// Whether a database lies there.
+    pub(super) fn has_database(&self) -> bool {
+        has_database(&self.dir, DATABASE)
     }
 
     /// Where a copy of the database may be made, which is to take its place.
@@ -169,12 +176,16 @@ fn look(dir: &Path) -> Result<Contents, DiskError> {
         }
         _ => return Err(foreign(format!("a format file of version {version:?}"))),
     }
-    let has = |database: &str| dir.join(database).join("version").exists();
+    let has = |database: &str| has_database(dir, database);
     if contents == Contents::Frontier && !has(DATABASE) && (dir.join(DATABASE).exists() || !has(NEW_DATABASE)) {
         let what = "its database is gone, only the format file is left".to_owned();
         return Err(DiskError::Damaged { path: dir.to_owned(), what });
     }
     Ok(contents)
+}
+
+fn has_database(dir: &Path, name: &str) -> bool {
+    dir.join(name).join("version").exists()
 }
 
 /// A directory without a format file is taken when it is empty, except for files that a claim leaves.
@@ -218,6 +229,8 @@ fn lock(dir: &Path) -> Result<File, DiskError> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -226,6 +239,7 @@ mod tests {
         let path = dir.path().join("frontier");
         let (place, contents) = Place::claim(&path).unwrap();
         assert_eq!(contents, Contents::Nothing);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700, "others cannot look into it");
         fs::create_dir(place.database()).unwrap();
         fs::write(place.database().join("0.jnl"), "").unwrap();
         drop(place);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::DiskOptions;
-use super::base::Base;
+use super::base::{Base, PATIENCE};
 use super::changes::Changes;
 use super::error::DiskError;
 use super::place::Place;
@@ -56,6 +56,9 @@ impl DiskStore {
     }
 
     fn end(&mut self) -> Result<(), DiskError> {
+        // Nobody waits for anything else now.
+        self.options.patience = PATIENCE;
+        self.base()?.set_patience(PATIENCE);
         self.write()?;
         self.base()?.settle_down()
     }
@@ -82,6 +85,9 @@ impl DiskStore {
         }
         if self.broken || self.base.is_none() {
             self.reopen()?;
+        }
+        if self.unsynced {
+            self.settle_down()?;
         }
         if self.changes.is_empty() {
             return Ok(());
@@ -134,19 +140,37 @@ impl DiskStore {
         }
         // Its lock must be free before.
         self.base = None;
-        let opened = Base::open(self.place.dir(), &self.place.database()).and_then(|base| {
-            if self.unsynced {
-                base.settle_down()?;
-            }
-            Ok(base)
-        });
-        self.base = Some(opened.map_err(|error| self.remember(error))?);
-        (self.broken, self.unsynced) = (false, false);
+        self.base = Some(self.opened_again().map_err(|error| self.remember(error))?);
+        self.broken = false;
+        Ok(())
+    }
+
+    /// The database that was closed: never another, nor an earlier state of it.
+    fn opened_again(&self) -> Result<Base, DiskError> {
+        let damaged = |what: &str| DiskError::Damaged { path: self.dir().to_owned(), what: what.to_owned() };
+        if !self.place.has_database() {
+            return Err(damaged("its database is gone"));
+        }
+        let mut base = Base::open(self.dir(), &self.place.database())?;
+        if super::open::head(self.dir(), &base)?.commit < self.head.commit {
+            return Err(damaged("commits of this run are gone from its database"));
+        }
+        base.set_patience(self.options.patience);
+        Ok(base)
+    }
+
+    /// Writes anew what only journals hold that could not be synced.
+    fn settle_down(&mut self) -> Result<(), DiskError> {
+        if let Err(error) = self.base()?.settle_down() {
+            self.broken = !matches!(error, DiskError::Slow { .. });
+            return Err(self.remember(error));
+        }
+        self.unsynced = false;
         Ok(())
     }
 
     #[allow(clippy::expect_used, reason = "a failure to open it is an error")]
-    fn base(&mut self) -> Result<&mut Base, DiskError> {
+    pub(super) fn base(&mut self) -> Result<&mut Base, DiskError> {
         if self.base.is_none() {
             self.reopen()?;
         }
@@ -195,7 +219,7 @@ impl DiskStore {
         let record = self.record(age).ok().flatten().unwrap_or_default();
         self.changes.keep(Kept::Damaged, age, Outcome::SetAside, &record);
         self.changes.remove_job(age);
-        self.index.books.settle(Outcome::SetAside);
+        self.index.set_damaged_aside();
     }
 }
 
@@ -234,9 +258,12 @@ impl Store for DiskStore {
             };
             match self.job(queued.age) {
                 Ok(Ok((job, record))) => {
-                    self.out.insert(queued.age, record);
-                    self.index.went_out(job.id, queued);
-                    return Ok(Pulled::Job(Box::new(job)));
+                    let age = queued.age;
+                    if self.index.went_out(job.id, queued) {
+                        self.out.insert(age, record);
+                        return Ok(Pulled::Job(Box::new(job)));
+                    }
+                    self.changes.remove_job(age);
                 }
                 Ok(Err(reason)) => self.set_damaged_aside(queued.age, &reason),
                 Err(error) => {

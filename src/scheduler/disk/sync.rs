@@ -83,6 +83,11 @@ impl Syncer {
     pub(super) fn failed(&self) -> Option<DiskError> {
         self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+
+    #[cfg(test)]
+    pub(super) fn has_failed(&self) -> bool {
+        self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
 }
 
 impl Drop for Syncer {

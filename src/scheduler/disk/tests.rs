@@ -18,7 +18,7 @@ use crate::scheduler::suite;
 
 /// Syncs are far between and failures tried again at once.
 fn options() -> DiskOptions {
-    DiskOptions { sync: Duration::from_secs(3_600), retry: Duration::ZERO }
+    DiskOptions { sync: Duration::from_secs(3_600), retry: Duration::ZERO, patience: Duration::from_secs(20) }
 }
 
 fn open(dir: &Path) -> DiskStore {
@@ -77,6 +77,28 @@ fn it_does_what_every_store_must() {
         dirs.borrow_mut().push(dir);
         store
     });
+}
+
+#[test]
+fn what_cannot_be_read_back_is_set_aside_for_good() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    suite::what_cannot_be_read_back_is_set_aside(&mut store);
+    let books = store.books();
+    drop(store);
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    assert_eq!((opened.repaired, store.books()), (None, books));
+}
+
+#[test]
+fn a_name_that_is_out_is_not_given_out_again() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    suite::a_name_that_is_out_is_not_given_out_again(&mut store);
+    let books = store.books();
+    drop(store);
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    assert_eq!((opened.repaired, store.books()), (None, books));
 }
 
 #[test]

@@ -82,8 +82,7 @@ impl Patience {
         self.reading = None;
     }
 
-    /// Something could not be read; what is to be told. One slot that reads ends the trouble: a single damaged request
-    /// stops the job when nothing else is left.
+    /// Something could not be read; what is to be told. One slot that reads ends the trouble.
     pub(super) fn unread(&mut self, why: &str, now: Instant) -> Option<Fact> {
         let since = *self.reading.get_or_insert(now);
         self.give_up("read", why, since, now)

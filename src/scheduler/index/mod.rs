@@ -22,6 +22,7 @@ pub(crate) use self::lines::{Lines, Next, Queued};
 pub(crate) use self::seen::Seen;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::store::{Cursors, Offered};
+use crate::api::failure::FailureKind;
 
 /// Bytes of a gate: a place in a table, and a name that is mostly another's.
 const GATE: usize = size_of::<(SlotKey, Duration)>();
@@ -155,15 +156,26 @@ impl Index {
         Some(age)
     }
 
-    /// Takes the slot's first job that is due out of its line. It is nowhere then: [`Index::went_out`] or
-    /// [`Index::return_unread`] must follow.
+    /// Takes the slot's first job that is due out of its line. It is nowhere then: [`Index::went_out`],
+    /// [`Index::return_unread`] or [`Index::set_damaged_aside`] must follow.
     pub(crate) fn pull(&mut self, slot: &SlotKey, now: Duration) -> Next {
         self.lines.pull(slot, now)
     }
 
-    /// The pulled job is read.
-    pub(crate) fn went_out(&mut self, id: RequestId, queued: Queued) {
-        self.out.insert(id, queued);
+    /// The pulled job is read. False when another of the same id is out: then this one has ended as dropped, since a second
+    /// answer to one request could be settled by nobody, and its body is to be dropped.
+    #[must_use]
+    pub(crate) fn went_out(&mut self, id: RequestId, queued: Queued) -> bool {
+        let is_alone = self.out.insert(id, queued);
+        if !is_alone {
+            self.books.settle(Outcome::Dropped(FailureKind::Internal));
+        }
+        is_alone
+    }
+
+    /// The pulled job will never be read: it has ended as set aside, and its body is to be dropped.
+    pub(crate) fn set_damaged_aside(&mut self) {
+        self.books.settle(Outcome::SetAside);
     }
 
     /// The pulled job could not be read: it goes back to its place.

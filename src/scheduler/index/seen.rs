@@ -237,6 +237,17 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_are_known_make_nothing_grow() {
+        let mut seen = Seen::new();
+        for n in 0..3_000 {
+            seen.insert(key(n));
+            let bytes = seen.bytes();
+            assert!(!seen.insert(key(n)) && !seen.insert(key(n / 2)));
+            assert_eq!(seen.bytes(), bytes, "after {n}");
+        }
+    }
+
+    #[test]
     fn what_is_in_is_found_and_nothing_else() {
         let mut seen = Seen::new();
         let all = IN_ONE_PIECE as u64 * 2;

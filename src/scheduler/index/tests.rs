@@ -25,13 +25,15 @@ fn a_job_is_taken_in_as_it_was_found() {
     let again = unfiltered(job(1, "http://a/1"));
     assert_eq!(index.take(&again), Ok(Taken { age: 2, is_key_new: false, is_child: false }));
     let queued = pulled(&mut index, "a").unwrap();
-    index.went_out(first.id, queued);
+    assert!(index.went_out(first.id, queued));
     let made = unfiltered(child(first.id, 0, "http://a/1"));
     assert_eq!(index.take(&made), Ok(Taken { age: 3, is_key_new: false, is_child: true }));
     assert_eq!((index.look(&made), index.take(&made)), (Found::Repeated, Err(Found::Repeated)));
     assert_eq!(index.settle(first.id, Outcome::Handled), Some(Settled { age: 1, had_children: true }));
     assert_eq!(index.settle(first.id, Outcome::Handled), None);
-    assert!(index.take(&made).is_ok(), "a settled parent is forgotten");
+    let taken = index.take(&made).unwrap();
+    assert!(!taken.is_child, "a settled parent is forgotten, and never remembered again");
+    assert_eq!(index.children.parents().count(), 0);
     assert!(index.books.balances());
 }
 
@@ -80,6 +82,17 @@ fn the_growth_told_covers_what_a_batch_adds() {
 }
 
 #[test]
+fn the_growth_told_covers_new_hosts() {
+    let mut index = Index::new();
+    for batch in 0..400 {
+        let jobs: Vec<Job> = (batch * 10..batch * 10 + 10).map(|n| job(n, &format!("http://shop-{n}.example/"))).collect();
+        let (before, told) = (index.bytes(), index.growth(jobs.iter()));
+        jobs.iter().for_each(|job| assert!(index.take(job).is_ok()));
+        assert!(index.bytes() - before <= told, "batch {batch}: {} of {told}", index.bytes() - before);
+    }
+}
+
+#[test]
 fn a_drained_index_holds_little_but_what_it_has_seen() {
     let mut index = Index::new();
     for n in 0..20_000 {
@@ -88,7 +101,7 @@ fn a_drained_index_holds_little_but_what_it_has_seen() {
     for n in 0..20_000 {
         let queued = pulled(&mut index, &format!("{n}.test")).unwrap();
         let id = RequestId::child(None, n);
-        index.went_out(id, queued);
+        assert!(index.went_out(id, queued));
         index.take(&unfiltered(child(id, 0, "http://x.test/"))).unwrap();
         index.settle(id, Outcome::Handled).unwrap();
         index.settle(id, Outcome::Handled);

@@ -2,7 +2,7 @@
 //!
 //! It keeps each job as a record of a hundred bytes or two, beside the index. Bounded by bytes: at the bound the youngest
 //! records go to a temporary file, where there is one, so that only the index grows; when that is at the bound, offers
-//! are refused. It ends with its process, but outlives the scheduler that uses it: the records of jobs that are out stay,
+//! are refused. What the file does not give back is set aside by itself. It ends with its process, but outlives the scheduler that uses it: the records of jobs that are out stay,
 //! so that [`Store::recover`] can give them back.
 
 mod bodies;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use self::bodies::Bodies;
 use self::spill::Spill;
 use super::index::heap::allocation;
-use super::index::{Found, Index, Next, Queued};
+use super::index::{Found, Index, Next};
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::record;
 use super::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
@@ -92,15 +92,20 @@ impl MemoryStore {
         if count == 0 {
             return Ok(());
         }
-        let growth = self.index.growth(new) + self.bodies.growth(count, bytes);
+        let of_index = self.index.growth(new);
+        let growth = of_index + self.bodies.growth(count, bytes);
         if self.weight() + growth <= self.bound {
             return Ok(());
         }
-        let room = self.bound.checked_sub(growth).filter(|_| self.bodies.spills());
-        if !room.is_some_and(|room| self.spill_down_to(room)) {
-            return Err(StoreError::Full { held: self.weight(), bound: self.bound });
+        if self.bodies.spills() {
+            // Records that have no room beside the others are spilled as soon as they are in: a page may offer more than
+            // the bound, and what it offers is in memory anyway. What the index takes stays.
+            let room = self.spill_down_to(self.bound.saturating_sub(growth));
+            if room || !self.spill_fails && self.weight() + of_index <= self.bound {
+                return Ok(());
+            }
         }
-        Ok(())
+        Err(StoreError::Full { held: self.weight(), bound: self.bound })
     }
 
     /// Spills until so few bytes are held; false when that does not come about.
@@ -134,15 +139,13 @@ impl MemoryStore {
         self.bodies.keep(age, &self.record);
     }
 
-    fn read(&mut self, queued: &Queued) -> Result<Job, StoreError> {
+    /// A job, or why it cannot be read: what is lost from a temporary file does not come back.
+    fn read(&mut self, age: u64) -> Result<Job, String> {
         self.record.clear();
-        let unreadable = |why: &dyn std::fmt::Display| {
-            StoreError::Io(format!("the queued request {} of {:?} cannot be read: {why}", queued.age, queued.host))
-        };
-        match self.bodies.read(queued.age, &mut self.record) {
-            Ok(true) => record::decode(&self.record).map(|(job, _)| job).map_err(|error| unreadable(&error)),
-            Ok(false) => Err(unreadable(&"its record is gone")),
-            Err(error) => Err(unreadable(&error)),
+        match self.bodies.read(age, &mut self.record) {
+            Ok(true) => record::decode(&self.record).map(|(job, _)| job).map_err(|error| error.to_string()),
+            Ok(false) => Err("its record is gone".to_owned()),
+            Err(error) => Err(error.to_string()),
         }
     }
 }
@@ -169,19 +172,23 @@ impl Store for MemoryStore {
     }
 
     fn pull(&mut self, slot: &SlotKey, now: Duration) -> Result<Pulled, StoreError> {
-        match self.index.pull(slot, now) {
-            Next::Empty => Ok(Pulled::Empty),
-            Next::NotBefore(at) => Ok(Pulled::NotBefore(at)),
-            Next::Job(queued) => match self.read(&queued) {
-                Ok(job) => {
-                    self.index.went_out(job.id, queued);
-                    Ok(Pulled::Job(Box::new(job)))
+        loop {
+            let queued = match self.index.pull(slot, now) {
+                Next::Empty => return Ok(Pulled::Empty),
+                Next::NotBefore(at) => return Ok(Pulled::NotBefore(at)),
+                Next::Job(queued) => queued,
+            };
+            let age = queued.age;
+            match self.read(age) {
+                Ok(job) if self.index.went_out(job.id, queued) => return Ok(Pulled::Job(Box::new(job))),
+                Ok(_) => {}
+                Err(reason) => {
+                    // The next one may be readable, and nobody waits for this one for ever.
+                    tracing::error!(age, host = &*slot.0, %reason, "a queued request cannot be read; it counts as set aside");
+                    self.index.set_damaged_aside();
                 }
-                Err(error) => {
-                    self.index.return_unread(&queued);
-                    Err(error)
-                }
-            },
+            }
+            self.bodies.drop_record(age);
         }
     }
 

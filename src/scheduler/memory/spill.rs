@@ -154,7 +154,7 @@ impl Home {
         fs::create_dir_all(above)?;
         let _door = door(above)?;
         let dir = above.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
-        // What requests carry may be secret.
+        // Cookies and headers of requests lie in it: they are nobody else's business.
         fs::DirBuilder::new().mode(0o700).create(&dir)?;
         let lock = File::create(dir.join(LOCK))?;
         lock.try_lock()?;
@@ -184,7 +184,11 @@ fn clear(above: &Path) -> io::Result<()> {
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
         if is_left {
-            fs::remove_dir_all(&dir)?;
+            match fs::remove_dir_all(&dir) {
+                // Its process removed it just now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
     }
     Ok(())
@@ -205,6 +209,8 @@ fn remove(path: &Path) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn folders(above: &Path) -> usize {
@@ -222,26 +228,20 @@ mod tests {
         spill.read(places[1], 1, 4, &mut read).unwrap();
         spill.read(places[0], 0, 5, &mut read).unwrap();
         assert_eq!(read, b"> econfirst");
+        let folder = &spill.home.as_ref().unwrap().dir;
+        assert_eq!(fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700, "others cannot look into it");
         assert!(spill.read(places[1], 3, 4, &mut read).is_err());
         assert_eq!(read, b"> econfirst", "a failed read leaves nothing behind");
         assert_eq!(spill.bytes(), 11);
         places.into_iter().for_each(|place| spill.release(place));
         assert_eq!(spill.bytes(), 0);
+        let files: Vec<_> = fs::read_dir(&spill.home.as_ref().unwrap().dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(files, [LOCK], "its room on the disk is free again");
         assert!(spill.read(places[0], 0, 1, &mut read).is_err());
         assert_eq!(folders(&dir), 1);
         spill.write(b"third").unwrap();
         drop(spill);
         assert_eq!(folders(&dir), 0);
-    }
-
-    #[test]
-    fn only_the_owner_can_look_into_the_folder() {
-        use std::os::unix::fs::PermissionsExt as _;
-        let above = tempfile::tempdir().unwrap();
-        let mut spill = Spill::below(above.path());
-        spill.write(b"cookie").unwrap();
-        let dir = &spill.home.as_ref().unwrap().dir;
-        assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -109,6 +109,42 @@ fn a_spilling_store_holds_its_bound_and_gives_everything_in_order() {
 }
 
 #[test]
+fn a_page_may_offer_more_than_the_bound_if_the_index_has_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = MemoryStore::spilling(MIB, dir.path());
+    let long = "x".repeat(900);
+    suite::offer(&mut store, (0..3_000).map(|n| job(n, &format!("http://a/{n:04}?{long}"))));
+    assert!(store.weight() <= MIB, "{}", store.weight());
+    assert!(store.spilled() > 2 * MIB as u64, "{}", store.spilled());
+    for n in 0..3_000 {
+        assert!(suite::pull(&mut store, "a", Duration::ZERO).unwrap().url().as_str().starts_with(&format!("http://a/{n:04}?")));
+    }
+}
+
+#[test]
+fn whatever_comes_in_is_spilled_over_the_bound() {
+    let (mut store, _dir) = all_spilled(usize::MAX);
+    store.admit(&job(0, "http://a/1")).unwrap();
+    let admitted = store.spilled();
+    assert!(admitted > 0);
+    suite::offer(&mut store, [job(1, "http://a/2")]);
+    let offered = store.spilled();
+    assert!(offered > admitted);
+    let back = suite::pull(&mut store, "a", Duration::ZERO).unwrap();
+    store.put_back(*back, Duration::from_secs(1)).unwrap();
+    assert!(store.spilled() > offered, "it is written anew, and the segment still holds the old record");
+}
+
+#[test]
+fn what_is_known_needs_no_room() {
+    let mut store = MemoryStore::new(MIB);
+    suite::offer(&mut store, [job(0, "http://a/1")]);
+    store.bound = 0;
+    assert_eq!(suite::offer(&mut store, [job(1, "http://a/1")]).duplicates, 1);
+    assert!(store.offer(&mut vec![job(2, "http://a/2")]).is_err());
+}
+
+#[test]
 fn where_nothing_can_be_spilled_the_store_is_full_until_it_can() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
@@ -136,22 +172,40 @@ fn where_nothing_can_be_spilled_the_store_is_full_until_it_can() {
 }
 
 #[test]
-fn a_job_that_cannot_be_read_is_named_and_stays_where_it_is() {
-    let (mut store, dir) = all_spilled(usize::MAX);
-    suite::offer(&mut store, [job(0, "http://shop.example/1")]);
+fn a_job_that_cannot_be_read_is_set_aside_and_the_others_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = MemoryStore::spilling(usize::MAX, dir.path());
+    store.spill_at = 0;
+    suite::offer(&mut store, (0..3).map(|n| job(n, &format!("http://a/{n}"))));
     let folder = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().path()).find(|path| path.is_dir()).unwrap();
     let segment = folder.join("0");
     let whole = std::fs::read(&segment).unwrap();
-    let slot = SlotKey("shop.example".into());
-    for (damage, says) in [(Vec::new(), "request 1 of \"shop.example\""), (vec![9; whole.len()], "format 9")] {
-        std::fs::write(&segment, damage).unwrap();
-        let error = store.pull(&slot, Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
-        assert_eq!(store.slots(), [(slot.clone(), Duration::ZERO)]);
+    let bytes = whole.len() / 3;
+    let damaged = [&[9], &whole[1..2 * bytes]].concat();
+    std::fs::write(&segment, damaged).unwrap();
+    assert_eq!(suite::pull(&mut store, "a", Duration::ZERO).unwrap().url().path(), "/1", "the first has another format");
+    assert!(matches!(store.pull(&SlotKey("a".into()), Duration::ZERO), Ok(Pulled::Empty)), "the last is cut off");
+    assert_eq!(store.books(), Books { enqueued: 3, set_aside: 2, pending: 1, ..Books::default() });
+    assert!(store.slots().is_empty());
+    store.settle(RequestId::child(None, 1), Outcome::Handled).unwrap();
+    assert!(store.bodies.is_empty(), "nothing is kept of them");
+}
+
+#[test]
+fn what_cannot_be_read_back_is_set_aside() {
+    suite::what_cannot_be_read_back_is_set_aside(&mut MemoryStore::new(usize::MAX));
+}
+
+#[test]
+fn a_name_that_is_out_is_not_given_out_again() {
+    let mut store = MemoryStore::new(usize::MAX);
+    suite::a_name_that_is_out_is_not_given_out_again(&mut store);
+    while let Some(job) = suite::pull(&mut store, "a", Duration::ZERO) {
+        store.settle(job.id, Outcome::Handled).unwrap();
     }
-    std::fs::write(&segment, whole).unwrap();
-    assert!(suite::pull(&mut store, "shop.example", Duration::ZERO).is_some());
-    assert!(store.books().balances());
+    let out = [RequestId::child(None, 0), RequestId::child(None, 1)];
+    out.into_iter().for_each(|id| assert!(store.settle(id, Outcome::Handled).unwrap()));
+    assert!(store.bodies.is_empty() && store.books().pending == 0);
 }
 
 #[test]

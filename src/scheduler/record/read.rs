@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 use url::Url;
 
 use super::{Peek, RecordError, VERSION, wire};
@@ -118,7 +120,7 @@ fn of_request(tag: u8, field: &mut Reader<'_>, extra: &mut Extra) -> Result<(), 
             }
         }
         wire::BODY => extra.body = field.rest().to_vec().into(),
-        wire::META => extra.meta = rmp_serde::from_slice(field.rest()).map_err(|_| damaged(name, "it is no MessagePack map"))?,
+        wire::META => extra.meta = meta(field.rest(), name)?,
         wire::TIMEOUT => extra.timeout = Some(field.duration(name)?),
         wire::RETRIES => extra.retries = Some(field.small(name)?),
         wire::LEASE => {
@@ -237,6 +239,16 @@ impl<'a> Reader<'a> {
             other => Err(damaged(field, format_args!("kind {other} of at most 1"))),
         }
     }
+}
+
+fn meta(bytes: &[u8], field: &'static str) -> Result<Map<String, Value>, RecordError> {
+    if bytes.is_empty() {
+        return Err(damaged(field, format_args!("it nests too deep to be kept, at most {} levels are", wire::META_LEVELS)));
+    }
+    let mut reader = rmp_serde::Deserializer::from_read_ref(bytes);
+    // The level at which it gives up is not read.
+    reader.set_max_depth(wire::META_LEVELS + 1);
+    Map::deserialize(&mut reader).map_err(|_| damaged(field, "it is no MessagePack map"))
 }
 
 fn text<'a>(bytes: &'a [u8], field: &'static str) -> Result<&'a str, RecordError> {

@@ -115,7 +115,8 @@ fn what_is_not_known_is_not_passed_over() {
         bytes.extend([tag, 1, 0]);
         assert_eq!(decode(&bytes).unwrap_err(), RecordError::UnknownField { tag });
     }
-    let damaged: [(&[u8], &str); 5] = [
+    let damaged: [(&[u8], &str); 6] = [
+        (&[wire::HOPS, 1, 1, wire::HOPS, 1, 1], "order of fields"),
         (&[wire::HOPS, 1, 1, wire::ATTEMPTS, 1, 1], "order of fields"),
         (&[wire::HOPS, 2, 1, 0], "hops"),
         (&[wire::HOPS, 5, 0xff, 0xff, 0xff, 0xff, 0x7f], "hops"),
@@ -128,6 +129,44 @@ fn what_is_not_known_is_not_passed_over() {
             other => panic!("{at}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn values_that_nest_too_deep_are_told_when_they_are_read() {
+    let nested = |levels: usize| {
+        let mut deep = job(0, "http://a/");
+        deep.request.meta("deep", (1..levels).fold(Value::Null, |inner, _| vec![inner].into()));
+        deep
+    };
+    for levels in [2, 127, 128] {
+        let job = nested(levels);
+        assert_same(&decode(&encoded(&job, Duration::ZERO)).unwrap().0, &job);
+    }
+    for levels in [129, 1_500] {
+        let error = decode(&encoded(&nested(levels), Duration::ZERO)).unwrap_err().to_string();
+        assert!(error.contains("meta is damaged: it nests too deep to be kept, at most 128 levels are"), "{error}");
+    }
+    // As no version wrote it.
+    let whole = encoded(&nested(2), Duration::ZERO);
+    let meta = [&[0x81, 0xa1, b'a'][..], &[0x91; 10_000]].concat();
+    let bytes = [&whole[..whole.len() - 9], &[0x93, 0x4e], &meta].concat();
+    assert!(matches!(decode(&bytes), Err(RecordError::Damaged { field: "meta", .. })), "{:?}", decode(&bytes));
+}
+
+#[test]
+fn lengths_that_are_told_are_not_believed() {
+    let mut special = job(0, "http://a/");
+    special.request.meta("a", 1);
+    let whole = encoded(&special, Duration::ZERO);
+    let start = whole.len() - rmp_serde::to_vec(&json!({"a": 1})).unwrap().len() - 1;
+    // Of texts, bytes, lists and maps that would take gibibytes.
+    for lead in [0xdb, 0xc6, 0xdd, 0xdf, 0xc9] {
+        let meta = [0x81, 0xa1, b'a', lead, 0xff, 0xff, 0xff, 0xff, 0, 0];
+        let bytes = [&whole[..start], &[u8::try_from(meta.len()).unwrap()], &meta].concat();
+        assert!(matches!(decode(&bytes), Err(RecordError::Damaged { field: "meta", .. })), "{lead:#x}");
+    }
+    let long = [&whole[..start], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]].concat();
+    assert_eq!(decode(&long).unwrap_err(), RecordError::Short { field: "meta" });
 }
 
 #[test]

@@ -39,8 +39,10 @@ pub(super) const HEADERS: u8 = 7;
 pub(super) const COOKIES: u8 = 8;
 /// The body's bytes.
 pub(super) const BODY: u8 = 9;
-/// A MessagePack map.
+/// A MessagePack map; empty when it nested too deep to be written.
 pub(super) const META: u8 = 10;
+/// Levels of it, its own included: what nests deeper would take more stack than a thread has. Readers of JSON stop there too.
+pub(super) const META_LEVELS: usize = 128;
 /// Seconds and nanoseconds.
 pub(super) const TIMEOUT: u8 = 11;
 /// A number.

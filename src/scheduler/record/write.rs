@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, Method};
+use serde_json::{Map, Value};
 use url::Position;
 
 use super::{VERSION, wire};
@@ -92,8 +93,13 @@ fn rare(extra: &Extra, into: &mut Vec<u8>) {
         field(wire::BODY, into, |into| into.extend_from_slice(body));
     }
     if !meta.is_empty() {
-        // Into a vector nothing fails, and every JSON value can be written as MessagePack.
-        field(wire::META, into, |into| drop(rmp_serde::encode::write(into, meta)));
+        field(wire::META, into, |into| {
+            // An empty field says that it could not be written: the request is set aside when it is read.
+            if !nests_deeper(meta, wire::META_LEVELS) {
+                // Into a vector nothing fails, and every JSON value can be written as MessagePack.
+                drop(rmp_serde::encode::write(into, meta));
+            }
+        });
     }
     if let Some(limit) = timeout {
         field(wire::TIMEOUT, into, |into| duration(*limit, into));
@@ -126,6 +132,27 @@ fn all_headers(headers: &HeaderMap, into: &mut Vec<u8>) {
         length(value.len() * 2 + usize::from(value.is_sensitive()), into);
         into.extend_from_slice(value.as_bytes());
     }
+}
+
+/// Whether there are more levels than so many, the map's own included. It is not for recursion to find out.
+fn nests_deeper(meta: &Map<String, Value>, levels: usize) -> bool {
+    let is_nested = |value: &&Value| value.is_array() || value.is_object();
+    let mut nested: Vec<&Value> = meta.values().filter(is_nested).collect();
+    for _ in 1..levels {
+        if nested.is_empty() {
+            return false;
+        }
+        let mut inner = Vec::new();
+        for value in nested {
+            match value {
+                Value::Array(values) => inner.extend(values.iter().filter(is_nested)),
+                Value::Object(values) => inner.extend(values.values().filter(is_nested)),
+                _ => {}
+            }
+        }
+        nested = inner;
+    }
+    !nested.is_empty()
 }
 
 /// A text that mostly starts as `base` does.

@@ -30,6 +30,7 @@ fn what_is_not_settled_is_queued_again_at_its_place_and_with_its_time() {
     let [first, second, third] = [pull(&mut store, "a"), pull(&mut store, "a"), pull(&mut store, "a")];
     assert!(store.settle(first.id, Outcome::Handled).unwrap());
     store.put_back(*third, NOW + 9 * SECOND).unwrap();
+    assert_eq!(store.out.len(), 1, "only of what is out a record is held");
     store.advance(Cursors { start: 5, idle: 2 }).unwrap();
     store.gate(&SlotKey("a".into()), NOW + SECOND).unwrap();
     store.save("cookies", b"jar".to_vec()).unwrap();
@@ -78,6 +79,60 @@ fn a_request_that_followed_a_redirect_comes_back_at_its_target_and_ends_there() 
         let failed: Vec<_> = inspection.kept(Kept::Failed).map(|record| record.unwrap().job.unwrap().url().to_string()).collect();
         assert_eq!(failed, if ends { vec!["http://b/to"] } else { vec![] });
     }
+}
+
+#[test]
+fn what_could_not_be_synced_is_written_anew() {
+    let dir = quick_dir();
+    let options = DiskOptions { sync: Duration::from_millis(5), ..options() };
+    let (mut store, _) = DiskStore::open(dir.path(), options, &HashMap::new()).unwrap();
+    let [db, away] = ["db", "away"].map(|name| dir.path().join(name));
+    std::fs::rename(&db, &away).unwrap();
+    suite::offer(&mut store, [job(0, "http://a/0")]);
+    store.commit().unwrap();
+    let since = std::time::Instant::now();
+    while !store.syncer.has_failed() {
+        assert!(since.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::fs::rename(&away, &db).unwrap();
+    assert_eq!(store.disk_bytes(), 0, "only a journal holds it");
+    store.commit().unwrap();
+    assert!(store.disk_bytes() > 0, "it is in a table, which is synced");
+    suite::offer(&mut store, [job(1, "http://a/1")]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(dir.path()).books().pending, 2);
+}
+
+#[test]
+fn children_leave_the_disk_with_their_parent() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    suite::offer(&mut store, [job(0, "http://a/p")]);
+    let parent = pull(&mut store, "a");
+    for index in 0..2 {
+        suite::offer(&mut store, [child(parent.id, index, &format!("http://b/{index}"))]);
+        store.commit().unwrap();
+    }
+    let rows = |store: &DiskStore| store.base.as_ref().unwrap().scan(super::super::rows::Space::Children, &[]).count();
+    assert_eq!(rows(&store), 2);
+    store.settle(parent.id, Outcome::Handled).unwrap();
+    store.commit().unwrap();
+    assert_eq!((rows(&store), store.broods.len()), (0, 0));
+}
+
+#[test]
+fn a_gate_that_is_over_leaves_the_disk() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    store.gate(&SlotKey("a".into()), NOW).unwrap();
+    store.gate(&SlotKey("b".into()), NOW + SECOND).unwrap();
+    store.commit().unwrap();
+    assert_eq!(store.gates(NOW), [(SlotKey("b".into()), NOW + SECOND)]);
+    store.commit().unwrap();
+    drop(store);
+    assert_eq!(open(dir.path()).gates(Duration::ZERO), [(SlotKey("b".into()), NOW + SECOND)]);
 }
 
 #[test]
@@ -146,6 +201,8 @@ fn what_is_known_to_have_ended_is_settled_at_the_opening() {
     assert_eq!((opened.pending, opened.settled_from_log, opened.returned, opened.repaired), (2, 3, 0, None));
     let books = Books { enqueued: 5, handled: 1, failed: 1, set_aside: 1, pending: 2, ..Books::default() };
     assert_eq!(store.books(), books);
+    let children = store.base.as_ref().unwrap().scan(super::super::rows::Space::Children, &[]).count();
+    assert_eq!(children, 0, "nobody offers those of what has ended again");
     drop(store);
     // It was committed, so it needs not be told again, and nothing is settled twice.
     let (mut store, opened) = DiskStore::open(dir.path(), options(), &ended).unwrap();

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::super::base::Batch;
 use super::super::rows::{self, Head, Space};
+use super::golden::copy;
 use super::*;
-use crate::scheduler::job::{Books, SlotKey};
+use crate::scheduler::job::{Books, Outcome, SlotKey};
+use crate::scheduler::model::Fault;
 use crate::scheduler::testing::{child, job};
 
 const NOW: Duration = Duration::from_secs(1_000);
@@ -116,6 +118,57 @@ fn lost_and_returned_rows_are_counted_and_the_books_put_right() {
 }
 
 #[test]
+fn the_age_of_what_ended_is_not_given_again() {
+    let dir = quick_dir();
+    let mut store = frontier(dir.path());
+    let late = job(5, "http://a/late");
+    let mut record = Vec::new();
+    crate::scheduler::record::encode(&late, Duration::ZERO, &mut record);
+    let key = rows::numbered(77);
+    write(&mut store, Space::Jobs, &key, Some(&rows::seal(Space::Jobs, &key, record)));
+    drop(store);
+    let ended = HashMap::from([(late.id, Outcome::SetAside)]);
+    let (mut store, opened) = DiskStore::open(dir.path(), options(), &ended).unwrap();
+    assert_eq!(opened.settled_from_log, 1);
+    suite::offer(&mut store, [job(6, "http://a/6")]);
+    store.commit().unwrap();
+    drop(store);
+    let ages: Vec<u64> = Inspection::open(dir.path()).unwrap().unwrap().queued().map(|record| record.unwrap().age).collect();
+    assert_eq!(ages.last(), Some(&78), "{ages:?}");
+}
+
+#[test]
+fn a_database_that_went_away_is_not_begun_anew() {
+    let dir = quick_dir();
+    let mut store = frontier(dir.path());
+    let earlier = quick_dir();
+    copy(&dir.path().join("db"), &earlier.path().join("db"));
+    suite::offer(&mut store, [job(5, "http://a/5")]);
+    store.commit().unwrap();
+    suite::offer(&mut store, [job(6, "http://a/6")]);
+    store.fault = Some(Fault::Before);
+    store.commit().unwrap_err();
+    let [db, away] = ["db", "away"].map(|name| dir.path().join(name));
+    fs::rename(&db, &away).unwrap();
+    let text = store.commit().unwrap_err().to_string();
+    assert!(text.contains("its database is gone"), "{text}");
+    assert!(!db.exists());
+    let slot = SlotKey("a".into());
+    assert!(store.pull(&slot, NOW).is_err(), "out of reach is not unreadable");
+    assert_eq!((store.books().pending, store.slots().len()), (6, 2));
+    copy(&earlier.path().join("db"), &db);
+    let text = store.commit().unwrap_err().to_string();
+    assert!(text.contains("commits of this run are gone from its database"), "{text}");
+    fs::remove_dir_all(&db).unwrap();
+    fs::rename(&away, &db).unwrap();
+    store.commit().unwrap();
+    assert_eq!(suite::pull(&mut store, "a", NOW).unwrap().url().path(), "/1", "it is at its place again");
+    drop(store);
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
+    assert_eq!((opened.repaired, store.books().pending), (None, 6));
+}
+
+#[test]
 fn a_hole_in_the_seen_keys_is_told_once() {
     let dir = quick_dir();
     let (told, mut store) = repaired(dir.path(), |store| write(store, Space::Seen, &rows::numbered(1), None));
@@ -133,6 +186,22 @@ fn a_hole_in_the_seen_keys_is_told_once() {
     drop(store);
     let (mut store, opened) = DiskStore::open(dir.path(), options(), &HashMap::new()).unwrap();
     assert_eq!(opened.repaired, None);
+    assert_eq!(suite::offer(&mut store, [job(9, "http://c/1")]).duplicates, 1);
+}
+
+#[test]
+fn a_row_of_seen_keys_that_the_head_does_not_tell_of_is_never_overwritten() {
+    let dir = quick_dir();
+    let mut store = frontier(dir.path());
+    let key = rows::numbered(3);
+    write(&mut store, Space::Seen, &key, Some(&rows::seal_ids(Space::Seen, &key, &[99])));
+    drop(store);
+    let mut store = open(dir.path());
+    suite::offer(&mut store, [job(8, "http://c/1")]);
+    store.commit().unwrap();
+    drop(store);
+    let mut store = open(dir.path());
+    assert!(!store.mark_seen(99).unwrap());
     assert_eq!(suite::offer(&mut store, [job(9, "http://c/1")]).duplicates, 1);
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::api::failure::FailureKind;
-use crate::scheduler::job::{Books, Job, Outcome, SlotKey};
+use crate::scheduler::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
 use crate::scheduler::store::Cursors;
 use crate::scheduler::testing::job;
 
@@ -93,6 +93,39 @@ fn what_is_put_back_is_queued_last_and_counted_once() {
     let back: Vec<Job> = std::iter::from_fn(|| suite::pull(&mut store, "a", NOW)).map(|job| *job).collect();
     assert_eq!(back.iter().map(|job| job.url().path()).collect::<Vec<_>>(), ["/4", "/5", "/6", "/7", "/1", "/2"]);
     assert!(back.iter().all(|job| job.attempts == 0), "with as many attempts as a new one");
+}
+
+#[test]
+fn what_is_put_back_is_not_taken_for_what_had_ended() {
+    let dir = quick_dir();
+    frontier(dir.path());
+    let mut inspection = Inspection::open(dir.path()).unwrap().unwrap();
+    assert_eq!(inspection.requeue_failed(|_| true).unwrap(), 1);
+    drop(inspection);
+    // A log may still tell of the end that it had in an earlier run.
+    let failed = RequestId::child(None, 1);
+    let ended = HashMap::from([(failed, Outcome::Failed(FailureKind::Timeout))]);
+    let (mut store, opened) = DiskStore::open(dir.path(), options(), &ended).unwrap();
+    assert_eq!((opened.settled_from_log, store.books().failed), (0, 0));
+    let back = std::iter::from_fn(|| suite::pull(&mut store, "a", NOW)).last().unwrap();
+    assert_eq!(back.url().path(), "/1");
+    assert_ne!(back.id, failed);
+}
+
+#[test]
+fn requests_for_robots_txt_are_counted_and_not_kept() {
+    let dir = quick_dir();
+    let mut store = open(dir.path());
+    let robots = |round| Job { id: RequestId::robots("a", round), kind: JobKind::Robots, ..job(0, "http://a/robots.txt") };
+    [1, 2].into_iter().for_each(|round| store.admit(&robots(round)).unwrap());
+    let lost = Outcome::Failed(FailureKind::Lost);
+    assert!(store.settle(robots(1).id, lost).unwrap());
+    store.commit().unwrap();
+    drop(store);
+    let (store, opened) = DiskStore::open(dir.path(), options(), &HashMap::from([(robots(2).id, lost)])).unwrap();
+    assert_eq!((opened.settled_from_log, store.books().failed), (1, 2));
+    drop(store);
+    assert_eq!(Inspection::open(dir.path()).unwrap().unwrap().kept(Kept::Failed).count(), 0);
 }
 
 #[test]
