@@ -446,7 +446,9 @@ mod tests {
         stopped.ended.code = 2;
         assert!(!summary(&stopped).contains("next "));
         stopped.ended.books.pending = 3;
-        assert!(summary(&stopped).contains("next       start it again: it begins anew"));
+        assert!(summary(&stopped).contains("next       without a JOBDIR it begins anew; with one it would go on from here"));
+        stopped.resumes = Some("JOBDIR");
+        assert!(summary(&stopped).contains("next       start it again with the same JOBDIR: it goes on from here"));
     }
 
     #[test]
