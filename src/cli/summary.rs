@@ -156,7 +156,7 @@ fn own_leases(books: &LeaseBooks, stats: &Map<String, Value>) -> String {
         grouped(books.released),
         grouped(books.lost),
         balance(books.balances()),
-        grouped(count(stats, "reporter/reports").unwrap_or(0))
+        grouped(books.reports)
     );
     for (name, what) in [
         ("reporter/rejected", "reports refused"),
@@ -364,9 +364,10 @@ mod tests {
         let mut remote = report();
         remote.plane = None;
         remote.identities.clear();
-        let counts = json!({"reporter/reports": 1_265, "reporter/rejected": 2});
+        let counts = json!({"reporter/reports": 9_999, "reporter/rejected": 2});
         remote.ended.stats = counts.as_object().unwrap().clone();
-        remote.ended.leases = LeaseBooks { acquired: 1_300, reported: 1_258, released: 40, lost: 2, ..LeaseBooks::default() };
+        remote.ended.leases =
+            LeaseBooks { acquired: 1_300, reported: 1_258, released: 40, lost: 2, reports: 1_265, ..LeaseBooks::default() };
         let text = summary(&remote);
         let row = "leases     1,300 acquired = 1,258 ended by report + 40 released + 2 lost; balances; 1,265 reported, 2 reports \
                    refused; what cooled down the control plane knows\n";

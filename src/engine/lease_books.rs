@@ -24,6 +24,8 @@ pub struct LeaseBooks {
     pub renewed: u64,
     /// Asks that were refused.
     pub refused: u64,
+    /// Reports handed over, of leases that ended or not.
+    pub reports: u64,
 }
 
 impl LeaseBooks {
@@ -49,9 +51,10 @@ pub(super) struct Account {
     /// Given back after all, since the plane did not take the report that should have ended them.
     pub(super) after_all: u64,
     pub(super) ends: Arc<Ends>,
-    /// What earlier runs of the job counted as renewed, and as failed releases.
+    /// What earlier runs of the job counted as renewed, as failed releases, and as reports.
     renewed_before: u64,
     failed_before: u64,
+    reports_before: u64,
 }
 
 impl Account {
@@ -60,6 +63,7 @@ impl Account {
         Self {
             renewed_before: count(stats, "lease/renewed"),
             failed_before: count(stats, "lease/release_failed"),
+            reports_before: count(stats, "reporter/reports"),
             ..Self::default()
         }
     }
@@ -82,6 +86,7 @@ impl Account {
             lost: self.ends.lost.load(Ordering::Relaxed) + self.unknown + untaken + failed + of_lost,
             renewed: count(stats, "lease/renewed").saturating_sub(self.renewed_before),
             refused: self.refused,
+            reports: count(stats, "reporter/reports").saturating_sub(self.reports_before),
         }
     }
 
@@ -109,7 +114,7 @@ mod tests {
         stats.add("lease/renewed", 4);
         let books = account.close(&stats);
         // 13 ends by report: 9 taken, one of them of a lost lease; 2 unknown; 2 never taken.
-        let expected = LeaseBooks { acquired: 20, reported: 8, released: 4, lost: 8, renewed: 4, refused: 3 };
+        let expected = LeaseBooks { acquired: 20, reported: 8, released: 4, lost: 8, renewed: 4, refused: 3, reports: 0 };
         assert_eq!(books, expected);
         assert!(books.balances());
         assert_eq!(account.open(), 2);
@@ -121,6 +126,18 @@ mod tests {
         let books = account.close(&Stats::new());
         assert_eq!((books.reported, books.released, books.lost), (1, 1, 0));
         assert!(books.balances());
+    }
+
+    #[test]
+    fn what_earlier_runs_counted_is_in_no_line_of_this_one() {
+        let stats = Stats::new();
+        let count_all = |n| ["lease/renewed", "lease/release_failed", "reporter/reports"].map(|name| stats.add(name, n));
+        count_all(100);
+        let account = Account::begin(&stats);
+        account.ends.released.fetch_add(9, Ordering::Relaxed);
+        count_all(7);
+        let books = account.close(&stats);
+        assert_eq!((books.renewed, books.released, books.lost, books.reports), (7, 2, 7, 7));
     }
 
     #[test]
