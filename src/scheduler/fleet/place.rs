@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::SharedFrontier;
 use super::step::Step;
 use crate::api::failure::FailureKind;
+use crate::dice::scramble;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
@@ -113,7 +114,7 @@ impl SharedFrontier {
     /// Keeps a page until its origin's rules are known, and has them fetched.
     fn ask_robots(&mut self, page: Box<Job>, now: Instant) {
         // Of this worker alone: others may ask in the same second.
-        let round = crate::dice::scramble(self.instance ^ self.clock.unix(now).as_secs()) >> 32;
+        let round = scramble(scramble(self.instance) ^ self.clock.unix(now).as_secs()) >> 32;
         let asked = origin_of(page.url()).and_then(|origin| {
             let job = robots_job(&origin, page.url(), u32::try_from(round).unwrap_or_default())?;
             Some((origin, job))
