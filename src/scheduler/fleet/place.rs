@@ -214,9 +214,9 @@ impl SharedFrontier {
     }
 
     /// The server's word on a place.
-    pub(super) fn placed(&mut self, mut waiting: Box<Waiting>, place: Place, now: Instant) {
+    pub(super) fn placed(&mut self, mut waiting: Waiting, place: Place, now: Instant) {
         if self.stopped && place != Place::Lost {
-            self.no_place_wanted(*waiting);
+            self.no_place_wanted(waiting);
             return;
         }
         match place {
@@ -224,14 +224,14 @@ impl SharedFrontier {
                 waiting.at = now + after;
                 waiting.granted = Some(WantsSent(wants_sent));
                 self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(true));
-                self.waiting.push(*waiting);
+                self.waiting.push(waiting);
             }
             Place::Wait { again_in } => {
                 waiting.at = now + again_in;
                 self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(false));
-                self.waiting.push(*waiting);
+                self.waiting.push(waiting);
             }
-            Place::Lost => self.drop_lost(*waiting, now),
+            Place::Lost => self.drop_lost(waiting, now),
         }
     }
 
