@@ -301,7 +301,11 @@ impl Hub {
             Step::Callbacks => self.give_back(State::Parsing, now),
             Step::Groups => self.give_up_all(now),
             Step::Reports => self.end_reports(),
-            Step::Books => self.answered_seq = self.pull_seq,
+            Step::Books => {
+                // Also when an order came after the question: another would not be answered either.
+                self.answered_seq = self.pull_seq;
+                self.books_stale = false;
+            }
             Step::Farewell => self.farewell = true,
             Step::Delivery => {
                 self.imbalances.push("the collector did not close in time".to_owned());

@@ -161,7 +161,7 @@ impl SharedFrontier {
                     self.paced(tag, job, Verdict::Duplicate);
                 }
             }
-            (Step::Place(waiting), Answer::Place(place)) => self.placed(waiting, place, now),
+            (Step::Place(waiting), Answer::Place(place)) => self.placed(*waiting, place, now),
             (Step::Renew(_), Answer::Lost(lost)) => {
                 let lost = lost.into_iter().filter(|id| self.lost(*id)).count();
                 if lost > 0 {

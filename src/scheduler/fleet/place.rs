@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::SharedFrontier;
 use super::step::Step;
 use crate::api::failure::FailureKind;
+use crate::dice::scramble;
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
 use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
@@ -113,7 +114,7 @@ impl SharedFrontier {
     /// Keeps a page until its origin's rules are known, and has them fetched.
     fn ask_robots(&mut self, page: Box<Job>, now: Instant) {
         // Of this worker alone: others may ask in the same second.
-        let round = crate::dice::scramble(self.instance ^ self.clock.unix(now).as_secs()) >> 32;
+        let round = scramble(scramble(self.instance) ^ self.clock.unix(now).as_secs()) >> 32;
         let asked = origin_of(page.url()).and_then(|origin| {
             let job = robots_job(&origin, page.url(), u32::try_from(round).unwrap_or_default())?;
             Some((origin, job))
@@ -213,9 +214,9 @@ impl SharedFrontier {
     }
 
     /// The server's word on a place.
-    pub(super) fn placed(&mut self, mut waiting: Box<Waiting>, place: Place, now: Instant) {
+    pub(super) fn placed(&mut self, mut waiting: Waiting, place: Place, now: Instant) {
         if self.stopped && place != Place::Lost {
-            self.no_place_wanted(*waiting);
+            self.no_place_wanted(waiting);
             return;
         }
         match place {
@@ -223,14 +224,14 @@ impl SharedFrontier {
                 waiting.at = now + after;
                 waiting.granted = Some(WantsSent(wants_sent));
                 self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(true));
-                self.waiting.push(*waiting);
+                self.waiting.push(waiting);
             }
             Place::Wait { again_in } => {
                 waiting.at = now + again_in;
                 self.held.entry(waiting.job.id).and_modify(|place| *place = HasPlace(false));
-                self.waiting.push(*waiting);
+                self.waiting.push(waiting);
             }
-            Place::Lost => self.drop_lost(*waiting, now),
+            Place::Lost => self.drop_lost(waiting, now),
         }
     }
 
