@@ -147,5 +147,7 @@ fn a_server_that_has_too_many_clients_may_have_room_in_a_while() {
     redis::cmd("CONFIG").arg("SET").arg("maxclients").arg(1).exec(&mut plain).unwrap();
     let error = refusal(&format!("redis://127.0.0.1:{}", server.port), member("j", "w"));
     assert!(error.is_transient(), "{error:?}");
-    check(&error, &["not ready", "clients"]);
+    // It says why and closes at once: whether its words come before the reset of the connection is chance.
+    let is_told = error.to_string().contains("not ready");
+    check(&error, if is_told { &["not ready", "clients"] } else { &["cannot be reached"] });
 }
