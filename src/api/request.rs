@@ -15,6 +15,7 @@ use url::Url;
 
 pub(crate) use self::parts::{Extra, Parts};
 use super::step::StepData;
+use crate::web::reference;
 
 /// One request of a spider, with the step that handles its response.
 ///
@@ -433,7 +434,7 @@ impl std::fmt::Debug for Request {
 }
 
 fn parse_url(text: &str) -> Result<Url, RequestError> {
-    Url::parse(text.trim_ascii()).map_err(|e| RequestError::Url { url: text.to_owned(), reason: e.to_string() })
+    reference::parse_url(text).map_err(|e| RequestError::Url { url: text.to_owned(), reason: e.to_string() })
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ use crate::downloader::transport::{BodyFlags, Reply};
 use crate::parser::message::Marks;
 use crate::scheduler::job::Job;
 use crate::web::charset;
+use crate::web::media_type::content_type;
+use crate::web::reference::join_url;
 
 /// A response: status, headers, body, and what can be read from them. Cloning shares it.
 ///
@@ -280,7 +282,7 @@ impl Response {
     /// # Errors
     /// When the two do not join.
     pub fn join(&self, href: &str) -> Result<Url, url::ParseError> {
-        let mut url = self.base_url().join(href.trim_ascii())?;
+        let mut url = join_url(self.base_url(), href)?;
         self.clear(&mut url);
         Ok(url)
     }
@@ -338,9 +340,9 @@ impl Response {
     fn decoded(&self) -> &(Bytes, &'static Encoding) {
         self.0.text.get_or_init(|| {
             let body = &self.0.reply.body;
-            let content_type = self.0.reply.headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+            let content_type = content_type(&self.0.reply.headers);
             let tld = self.url().domain().and_then(|d| d.rsplit('.').next());
-            match charset::decode(body, content_type, tld) {
+            match charset::decode(body, content_type.as_deref(), tld) {
                 // All of the body but a byte order mark.
                 (Cow::Borrowed(text), encoding) => (body.slice(body.len().saturating_sub(text.len())..), encoding),
                 (Cow::Owned(text), encoding) => (text.into(), encoding),

@@ -19,6 +19,7 @@ use super::config::{DownloaderConfig, Live};
 use super::markers::Look;
 use super::message::{Attempt, Verdict};
 use super::middleware::cookies::{self, Leg};
+use super::middleware::cookies_log;
 use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};
 use super::middleware::jars::Jars;
@@ -118,6 +119,9 @@ impl Chain {
                 if self.config.cookies {
                     self.jars.store(grant, job.url(), &reply.headers);
                 }
+                if self.config.cookies_debug {
+                    cookies_log::received(job.url(), &reply.headers);
+                }
                 self.warn_of_size(job, &reply);
                 // As the site sent it: hooks may change it.
                 let markers = self.config.markers.of(job.url(), &Look::at(&reply));
@@ -185,6 +189,9 @@ impl Chain {
         let leg = if job.hops == 0 { Leg::First } else { Leg::Redirected };
         if let Some(value) = cookies::merge(request, jar, credential, &self.config.base_headers, leg) {
             headers.insert(COOKIE, value);
+        }
+        if self.config.cookies_debug {
+            cookies_log::sent(job.url(), &headers);
         }
         let mut url = job.url().clone();
         merge::query(&mut url, credential);

@@ -29,6 +29,8 @@ pub struct DownloaderConfig {
     pub warn_bytes: usize,
     /// Whether cookies are kept and sent (`COOKIES_ENABLED`).
     pub cookies: bool,
+    /// Whether the log names the cookies of each request and answer (`COOKIES_DEBUG`).
+    pub cookies_debug: bool,
     /// When and how attempts are repeated.
     pub retry: RetryRules,
     /// When redirects are followed.
@@ -151,6 +153,7 @@ impl DownloaderConfig {
             robots_timeout: settings.robotstxt_timeout,
             warn_bytes: usize::try_from(settings.download_warnsize).unwrap_or(usize::MAX),
             cookies: settings.cookies_enabled,
+            cookies_debug: settings.cookies_debug,
             retry: RetryRules {
                 enabled: settings.retry_enabled,
                 times: settings.retry_times,

@@ -8,7 +8,6 @@ use std::cell::OnceCell;
 use std::fmt;
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
 use regex::{Regex, RegexBuilder};
 use url::Url;
 
@@ -16,7 +15,7 @@ use super::transport::Reply;
 use crate::html::{Page, PageOptions};
 use crate::settings::MarkerRule;
 use crate::web::charset;
-use crate::web::media_type::MediaType;
+use crate::web::media_type::{MediaType, content_type};
 
 /// Bytes of a body that rules look at: what a marker stands for is in the head of a page.
 pub const LOOKED_AT: usize = 1024 * 1024;
@@ -181,13 +180,12 @@ impl<'a> Look<'a> {
 }
 
 fn text_of<'a>(url: &Url, headers: &HeaderMap, body: &'a [u8]) -> Option<Cow<'a, str>> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let media_type = content_type.and_then(MediaType::parse);
-    if media_type.as_ref().is_some_and(|media_type| !media_type.is_textual()) {
+    let content_type = content_type(headers);
+    if MediaType::of_headers(headers).is_some_and(|media_type| !media_type.is_textual()) {
         return None;
     }
     let tld = url.domain().and_then(|domain| domain.rsplit('.').next());
-    let (text, encoding) = charset::decode(head(body), content_type, tld);
+    let (text, encoding) = charset::decode(head(body), content_type.as_deref(), tld);
     let is_wide = encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE;
     let is_binary = !is_wide && body.get(..SNIFFED).unwrap_or(body).contains(&0);
     (!is_binary).then_some(text)

@@ -81,6 +81,8 @@ settings_table! {
         "CLIENT_IDLE" Restart client_idle: Duration = Span::seconds(0.001, DAY), json!(60);
         /// Keep and send cookies, in one jar per lease.
         "COOKIES_ENABLED" Restart cookies_enabled: bool = Flag, json!(true);
+        /// Log which cookies each request sends and each answer sets: names and attributes, never values.
+        "COOKIES_DEBUG" Restart cookies_debug: bool = Flag, json!(false);
         /// Ask for compressed bodies (gzip, deflate, br, zstd) and decode them.
         "COMPRESSION_ENABLED" Restart compression_enabled: bool = Flag, json!(true);
     }

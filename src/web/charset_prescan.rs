@@ -1,20 +1,41 @@
 //! Finds the encoding that a page declares in its first bytes.
 //!
 //! The prescan of the HTML standard ("prescan a byte stream to determine its encoding"), and the XML declaration at the
-//! very start. Looks at the first 1024 bytes only and never decides by content.
+//! very start. A page that declares nothing in its first 1024 bytes is looked at up to its body: browsers, too, change
+//! their mind when a `<meta>` comes late in a long head ("change the encoding"). Never decides by content.
+
+use std::collections::HashSet;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-use super::charset::PRESCAN_BYTES;
+/// Bytes searched for a declaration wherever it stands (HTML standard, "prescan a byte stream").
+const PRESCAN_BYTES: usize = 1024;
+
+/// Bytes of a long head that are searched.
+const HEAD_BYTES: usize = 32 * 1024;
 
 /// The encoding declared by a `<meta>` element or the XML declaration.
 pub(super) fn declared_encoding(body: &[u8]) -> Option<&'static Encoding> {
-    let head = body.get(..PRESCAN_BYTES).unwrap_or(body);
-    Scanner { rest: head }.run().or_else(|| xml_declaration(head))
+    let first = body.get(..PRESCAN_BYTES).unwrap_or(body);
+    let early = Scanner { rest: first, reading: Reading::Bytes }.run().or_else(|| xml_declaration(first));
+    if early.is_some() || first.len() == body.len() {
+        return early;
+    }
+    Scanner { rest: body.get(..HEAD_BYTES).unwrap_or(body), reading: Reading::Head }.run()
 }
 
 struct Scanner<'a> {
     rest: &'a [u8],
+    reading: Reading,
+}
+
+/// What the scanner makes of the bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// All of them may declare something, as in the prescan.
+    Bytes,
+    /// Scripts and styles are passed over, and the body ends it.
+    Head,
 }
 
 impl<'a> Scanner<'a> {
@@ -35,8 +56,15 @@ impl<'a> Scanner<'a> {
             } else if self.is_tag() {
                 self.skip(1);
                 let name_end = self.rest.iter().position(|byte| is_space(*byte) || *byte == b'>')?;
+                let name = self.rest.get(..name_end)?;
                 self.skip(name_end);
                 while self.attribute()?.is_some() {}
+                if self.reading == Reading::Head {
+                    if name.eq_ignore_ascii_case(b"body") {
+                        return None;
+                    }
+                    self.skip_raw_text(name);
+                }
             } else if matches!(self.rest.get(1), Some(b'!' | b'/' | b'?')) {
                 let end = memchr::memchr(b'>', self.rest)?;
                 self.skip(end + 1);
@@ -44,6 +72,20 @@ impl<'a> Scanner<'a> {
                 self.skip(1);
             }
         }
+    }
+
+    /// Passes over what stands in a script or a style.
+    fn skip_raw_text(&mut self, name: &[u8]) {
+        if !(name.eq_ignore_ascii_case(b"script") || name.eq_ignore_ascii_case(b"style")) {
+            return;
+        }
+        while let Some(at) = memchr::memmem::find(self.rest, b"</") {
+            self.skip(at + 2);
+            if self.rest.get(..name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name)) {
+                return;
+            }
+        }
+        self.rest = &[];
     }
 
     fn is_meta(&self) -> bool {
@@ -61,7 +103,7 @@ impl<'a> Scanner<'a> {
 
     /// Reads the attributes of a `<meta>`; `None` when it declares nothing or the bytes end.
     fn meta(&mut self) -> Option<&'static Encoding> {
-        let mut seen: Vec<Vec<u8>> = Vec::new();
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let mut has_content_type = false;
         let mut from_charset: Option<Option<&'static Encoding>> = None;
         let mut from_content: Option<&'static Encoding> = None;
@@ -75,7 +117,7 @@ impl<'a> Scanner<'a> {
                 b"charset" => from_charset = Some(Encoding::for_label(&value)),
                 _ => {}
             }
-            seen.push(name);
+            seen.insert(name);
         }
         let encoding = match from_charset {
             Some(named) => named,
@@ -205,9 +247,21 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_beyond_the_bound_is_not_seen() {
-        assert_eq!(name(&format!("{}<meta charset=koi8-r>", " ".repeat(900))), Some("KOI8-R"));
-        assert_eq!(name(&format!("{}<meta charset=koi8-r>", " ".repeat(1020))), None);
+    fn a_late_declaration_counts_in_the_head_only() {
+        let page = |before: &str, blanks: usize| name(&format!("{before}{}<meta charset=koi8-r>", " ".repeat(blanks)));
+        assert_eq!(page("", 900), Some("KOI8-R"));
+        assert_eq!(page("<head>", 1020), Some("KOI8-R"));
+        assert_eq!(page("<body>", 900), Some("KOI8-R"));
+        assert_eq!(page("<body class=x>", 1020), None);
+        assert_eq!(page("<script>if (a</b/) '<body>'</script>", 1020), Some("KOI8-R"));
+        assert_eq!(page("<script>'", 1020), None);
+        assert_eq!(page("", HEAD_BYTES), None);
+    }
+
+    #[test]
+    fn many_attributes_take_no_square_of_steps() {
+        let names: String = (0..HEAD_BYTES / 6).map(|n| format!("a{n} ")).collect();
+        assert_eq!(name(&format!("<meta {names}{}", " ".repeat(HEAD_BYTES))), None);
     }
 
     #[test]

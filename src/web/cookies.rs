@@ -1,19 +1,20 @@
-//! The cookies of one identity (RFC 6265 over `cookie_store`).
+//! The cookies of one identity, as browsers keep them (RFC 6265bis 5.7 and 5.8).
 //!
 //! One jar belongs to one lease or session and is never shared. Cookies for a public suffix are refused, the number of
 //! cookies is bounded, and `Debug` shows counts only. Cookies are kept by registrable domain, so that a request looks
 //! at those of its own site only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 
-use cookie_store::{Cookie, CookieDomain, CookieExpiration, CookiePath, CookieStore, RawCookie};
 use http::HeaderValue;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use super::cookie_parse::{Access, SetCookie, Transport};
+use super::cookie_parse::{Access, SetCookie, Spelling, Transport};
+use super::cookie_scope::{default_path, domain_matches, is_secure, path_matches, path_of};
 
 /// Cookies kept for one domain; beyond it the oldest goes.
 pub const MAX_PER_DOMAIN: usize = 50;
@@ -47,20 +48,20 @@ pub enum JarError {
 /// A bounded cookie jar.
 #[derive(Clone, Default)]
 pub struct Jar {
-    sites: HashMap<String, CookieStore>,
-    /// Creation order of every cookie in the jar; the smallest number is the oldest.
-    ages: BTreeMap<u64, Key>,
-    numbers: HashMap<Key, u64>,
+    sites: HashMap<String, Vec<Stored>>,
+    count: usize,
     next_number: u64,
 }
 
-/// What makes two cookies one (RFC 6265 5.3 step 11).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    site: String,
+/// A cookie with its scope.
+#[derive(Clone)]
+struct Stored {
+    /// Where it stands in the order of creation; the smallest is the oldest.
+    number: u64,
     domain: String,
+    scope: Scope,
     path: String,
-    name: String,
+    parts: SetCookie,
 }
 
 impl Jar {
@@ -73,23 +74,22 @@ impl Jar {
     /// The number of cookies, counting expired ones that were not yet dropped.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ages.len()
+        self.count
     }
 
     /// Whether the jar holds no cookie.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ages.is_empty()
+        self.count == 0
     }
 
     /// Takes the `Set-Cookie` values of a response from `url`. Values that set nothing acceptable are ignored.
     ///
-    /// Bytes that are not UTF-8 are replaced; a redirect's cookies belong to the URL that sent them.
+    /// Values that are not UTF-8 are sent back in the same bytes; a redirect's cookies belong to the URL that sent them.
     pub fn set<'a>(&mut self, url: &Url, header_values: impl Iterator<Item = &'a HeaderValue>) {
         let now = Timestamp::now();
         for value in header_values {
-            let text = String::from_utf8_lossy(value.as_bytes());
-            if let Some(cookie) = SetCookie::parse(&text, now) {
+            if let Some(cookie) = SetCookie::from_bytes(value.as_bytes(), now) {
                 self.insert(url, cookie, now);
             }
         }
@@ -98,43 +98,41 @@ impl Jar {
     /// The `Cookie` header for a request to `url`: longer paths first, then older cookies. `None` without a match.
     #[must_use]
     pub fn header(&self, url: &Url) -> Option<HeaderValue> {
-        let site = site_of(url)?;
-        let mut found: Vec<(usize, u64, &Cookie<'static>)> = self
-            .sites
-            .get(&site)?
-            .matches(url)
-            .into_iter()
-            .map(|cookie| (cookie.path.len(), self.number_of(&site, cookie), cookie))
-            .collect();
-        found.sort_by(|(a_path, a_number, _), (b_path, b_number, _)| b_path.cmp(a_path).then(a_number.cmp(b_number)));
-        let mut text = String::new();
-        for (_, _, cookie) in found {
-            if !text.is_empty() {
-                text.push_str("; ");
+        let now = Timestamp::now();
+        let host = url.host_str()?;
+        let (path, secure) = (path_of(url), is_secure(url));
+        let stored = self.sites.get(&site_of(url)?)?;
+        let mut found: Vec<&Stored> = stored.iter().filter(|cookie| cookie.goes_to(host, path, secure, now)).collect();
+        found.sort_by_key(|cookie| (Reverse(cookie.path.len()), cookie.number));
+        let mut line = Vec::new();
+        for cookie in found {
+            if !line.is_empty() {
+                line.extend_from_slice(b"; ");
             }
-            text.push_str(cookie.name());
-            text.push('=');
-            text.push_str(cookie.value());
+            cookie.parts.write_pair(&mut line);
         }
-        if text.is_empty() {
+        if line.is_empty() {
             return None;
         }
-        let mut value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
+        let mut value = HeaderValue::from_bytes(&line).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
     /// Takes out every cookie of this name, whatever its domain and path; tells how many there were.
     pub fn remove_named(&mut self, name: &str) -> usize {
-        let named: Vec<Key> = self.ages.values().filter(|key| key.name == name).cloned().collect();
-        named.iter().for_each(|key| self.remove(key));
-        named.len()
+        let before = self.count;
+        self.keep_if(|cookie| cookie.parts.name != name);
+        before - self.count
     }
 
     /// Writes the jar, with session cookies and without expired ones, oldest first.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let cookies = self.ages.values().filter_map(|key| self.saved(key)).collect();
+        let now = Timestamp::now();
+        let mut cookies: Vec<&Stored> = self.sites.values().flatten().filter(|cookie| !cookie.is_over(now)).collect();
+        cookies.sort_by_key(|cookie| cookie.number);
+        let cookies = cookies.into_iter().map(SavedCookie::from).collect();
         // Strings and numbers only: nothing in it can fail to be written.
         serde_json::to_string(&SavedJar { version: FORMAT_VERSION, cookies }).unwrap_or_default()
     }
@@ -165,6 +163,7 @@ impl Jar {
                 transport: if cookie.secure { Transport::SecureOnly } else { Transport::Any },
                 access: if cookie.http_only { Access::HttpOnly } else { Access::Any },
                 expires,
+                spelling: if cookie.bytes { Spelling::Bytes } else { Spelling::Text },
             };
             jar.insert(&url, parts, now);
         }
@@ -175,79 +174,139 @@ impl Jar {
         let Some(site) = site_of(url) else {
             return;
         };
-        let Some(cookie) = scoped(url, &parts, now) else {
+        let Some(mut cookie) = Stored::scoped(url, parts) else {
             return;
         };
-        let key = Key { site, domain: String::from(&cookie.domain), path: String::from(&cookie.path), name: parts.name };
-        if parts.expires.is_some_and(|end| end <= now) {
-            self.remove(&key);
+        let kept = self.sites.entry(site.clone()).or_default();
+        let is_over = cookie.is_over(now);
+        if !is_secure(url) && kept.iter().any(|old| old.is_out_of_reach_of(&cookie)) {
             return;
         }
-        let store = self.sites.entry(key.site.clone()).or_default();
-        if store.insert(cookie, url).is_err() {
-            return;
-        }
-        // A replaced cookie keeps its place in the order (RFC 6265 5.3 step 11.3).
-        if !self.numbers.contains_key(&key) {
-            self.ages.insert(self.next_number, key.clone());
-            self.numbers.insert(key.clone(), self.next_number);
-            self.next_number += 1;
-            self.keep_bounds(&key);
-        }
-    }
-
-    fn keep_bounds(&mut self, added: &Key) {
-        let in_domain = |cookie: &&Cookie<'_>| String::from(&cookie.domain) == added.domain;
-        let of_domain = self.sites.get(&added.site).map_or(0, |store| store.iter_any().filter(in_domain).count());
-        let oldest = if of_domain > MAX_PER_DOMAIN {
-            self.ages.values().find(|key| key.site == added.site && key.domain == added.domain).cloned()
-        } else if self.ages.len() > MAX_TOTAL {
-            self.ages.values().next().cloned()
-        } else {
-            None
-        };
-        if let Some(key) = oldest {
-            self.remove(&key);
-        }
-    }
-
-    fn remove(&mut self, key: &Key) {
-        if let Some(store) = self.sites.get_mut(&key.site) {
-            store.remove(&key.domain, &key.path, &key.name);
-            if store.iter_any().next().is_none() {
-                self.sites.remove(&key.site);
+        match kept.iter().position(|old| old.is_same_as(&cookie)) {
+            Some(at) if is_over => {
+                kept.remove(at);
+                self.count -= 1;
+            }
+            // A replaced cookie keeps its place in the order of creation.
+            Some(at) => {
+                if let Some(old) = kept.get_mut(at) {
+                    cookie.number = old.number;
+                    *old = cookie;
+                }
+            }
+            None if is_over => {}
+            None => {
+                cookie.number = self.next_number;
+                self.next_number += 1;
+                let domain = cookie.domain.clone();
+                kept.push(cookie);
+                self.count += 1;
+                self.keep_bounds(&site, &domain, now);
             }
         }
-        if let Some(number) = self.numbers.remove(key) {
-            self.ages.remove(&number);
+        if self.sites.get(&site).is_some_and(Vec::is_empty) {
+            self.sites.remove(&site);
         }
     }
 
-    fn number_of(&self, site: &str, cookie: &Cookie<'_>) -> u64 {
-        let key = Key {
-            site: site.to_owned(),
-            domain: String::from(&cookie.domain),
-            path: String::from(&cookie.path),
-            name: cookie.name().to_owned(),
+    /// Drops what is over, and the oldest beyond the bounds, of one domain or of all.
+    fn keep_bounds(&mut self, site: &str, domain: &str, now: Timestamp) {
+        let of_domain = self.sites.get(site).into_iter().flatten().filter(|cookie| cookie.domain == domain).count();
+        if of_domain <= MAX_PER_DOMAIN && self.count <= MAX_TOTAL {
+            return;
+        }
+        let before = self.count;
+        self.keep_if(|cookie| !cookie.is_over(now));
+        if self.count < before {
+            return;
+        }
+        let all = self.sites.values().flatten();
+        let oldest = if of_domain > MAX_PER_DOMAIN {
+            all.filter(|cookie| cookie.domain == domain).map(|cookie| cookie.number).min()
+        } else {
+            all.map(|cookie| cookie.number).min()
         };
-        self.numbers.get(&key).copied().unwrap_or(u64::MAX)
+        self.keep_if(|cookie| Some(cookie.number) != oldest);
     }
 
-    fn saved(&self, key: &Key) -> Option<SavedCookie> {
-        let cookie = self.sites.get(&key.site)?.get(&key.domain, &key.path, &key.name)?;
-        Some(SavedCookie {
-            name: cookie.name().to_owned(),
-            value: cookie.value().to_owned(),
-            domain: key.domain.clone(),
-            scope: if matches!(cookie.domain, CookieDomain::HostOnly(_)) { Scope::Host } else { Scope::Domain },
-            path: key.path.clone(),
-            secure: cookie.secure().unwrap_or(false),
-            http_only: cookie.http_only().unwrap_or(false),
-            expires: match cookie.expires {
-                CookieExpiration::AtUtc(end) => Some(end.unix_timestamp()),
-                CookieExpiration::SessionEnd => None,
-            },
-        })
+    fn keep_if(&mut self, is_kept: impl Fn(&Stored) -> bool) {
+        self.sites.retain(|_, cookies| {
+            cookies.retain(&is_kept);
+            !cookies.is_empty()
+        });
+        self.count = self.sites.values().map(Vec::len).sum();
+    }
+}
+
+impl Stored {
+    /// Gives a cookie its scope, or refuses it (RFC 6265bis 5.7).
+    fn scoped(url: &Url, parts: SetCookie) -> Option<Self> {
+        let host = url.host_str()?;
+        let (domain, scope) = match &parts.domain {
+            // The suffix itself, an address or a single label: the attribute says nothing new.
+            Some(wanted) if wanted == host && registrable_domain(host).is_none() => (wanted.clone(), Scope::Host),
+            Some(wanted) if registrable_domain(wanted).is_some() && domain_matches(host, wanted) => {
+                (wanted.clone(), Scope::Domain)
+            }
+            Some(_) => return None,
+            None => (host.to_owned(), Scope::Host),
+        };
+        let path = parts.path.clone().unwrap_or_else(|| default_path(path_of(url)).to_owned());
+        let is_secure_only = parts.transport == Transport::SecureOnly;
+        if is_secure_only && !is_secure(url) {
+            return None;
+        }
+        // A nameless cookie would be read as one with the name that its value begins with.
+        let named = if parts.name.is_empty() { &parts.value } else { &parts.name };
+        let is_named = |prefix: &str| named.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
+        let allowed = if is_named("__Secure-") {
+            is_secure_only && !parts.name.is_empty()
+        } else if is_named("__Host-") {
+            is_secure_only && !parts.name.is_empty() && scope == Scope::Host && parts.path.as_deref() == Some("/")
+        } else {
+            true
+        };
+        allowed.then_some(Self { number: 0, domain, scope, path, parts })
+    }
+
+    fn goes_to(&self, host: &str, path: &str, secure: bool, now: Timestamp) -> bool {
+        let in_scope = match self.scope {
+            Scope::Host => host == self.domain,
+            Scope::Domain => domain_matches(host, &self.domain),
+        };
+        in_scope && path_matches(path, &self.path) && (secure || self.parts.transport == Transport::Any) && !self.is_over(now)
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.parts.expires.is_some_and(|end| end <= now)
+    }
+
+    /// Whether both are one cookie, of which the newer stays. One of a host and one of its domain are two.
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.parts.name == other.parts.name && self.domain == other.domain && self.scope == other.scope && self.path == other.path
+    }
+
+    /// Whether a page without encryption may not cover this cookie by that one.
+    fn is_out_of_reach_of(&self, other: &Self) -> bool {
+        self.parts.transport == Transport::SecureOnly
+            && self.parts.name == other.parts.name
+            && (domain_matches(&self.domain, &other.domain) || domain_matches(&other.domain, &self.domain))
+            && path_matches(&other.path, &self.path)
+    }
+}
+
+impl SetCookie {
+    /// Writes the cookie as it goes into a `Cookie` header; a nameless one is its value alone.
+    fn write_pair(&self, into: &mut Vec<u8>) {
+        let mut write = |text: &str| match self.spelling {
+            Spelling::Text => into.extend_from_slice(text.as_bytes()),
+            Spelling::Bytes => into.extend(text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?'))),
+        };
+        if !self.name.is_empty() {
+            write(&self.name);
+            write("=");
+        }
+        write(&self.value);
     }
 }
 
@@ -280,6 +339,25 @@ struct SavedCookie {
     /// Seconds since 1970; absent for a session cookie.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     expires: Option<i64>,
+    /// Whether each character of name and value stands for one byte.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    bytes: bool,
+}
+
+impl From<&Stored> for SavedCookie {
+    fn from(cookie: &Stored) -> Self {
+        Self {
+            name: cookie.parts.name.clone(),
+            value: cookie.parts.value.clone(),
+            domain: cookie.domain.clone(),
+            scope: cookie.scope,
+            path: cookie.path.clone(),
+            secure: cookie.parts.transport == Transport::SecureOnly,
+            http_only: cookie.parts.access == Access::HttpOnly,
+            expires: cookie.parts.expires.map(Timestamp::as_second),
+            bytes: cookie.parts.spelling == Spelling::Bytes,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -307,43 +385,6 @@ fn site_of(url: &Url) -> Option<String> {
         Host::Domain(domain) => Some(registrable_domain(domain).unwrap_or_else(|| domain.to_owned())),
         Host::Ipv4(_) | Host::Ipv6(_) => url.host_str().map(str::to_owned),
     }
-}
-
-/// Gives a cookie its scope, or refuses it (RFC 6265 5.3 steps 4 to 7).
-fn scoped(url: &Url, parts: &SetCookie, now: Timestamp) -> Option<Cookie<'static>> {
-    let host = url.host_str()?;
-    let domain = match &parts.domain {
-        Some(wanted) => {
-            let wanted = Host::parse(wanted).ok()?.to_string();
-            if wanted == host && registrable_domain(host).is_none() {
-                // The suffix itself, an address or a single label: the attribute says nothing new.
-                CookieDomain::HostOnly(wanted)
-            } else if registrable_domain(&wanted).is_none() {
-                return None;
-            } else {
-                CookieDomain::Suffix(wanted)
-            }
-        }
-        None => CookieDomain::HostOnly(host.to_owned()),
-    };
-    if !domain.matches(url) {
-        return None;
-    }
-    let raw = RawCookie::build((parts.name.clone(), parts.value.clone()))
-        .secure(parts.transport == Transport::SecureOnly)
-        .http_only(parts.access == Access::HttpOnly)
-        .build();
-    let mut cookie = Cookie::try_from_raw_cookie(&raw, url).ok()?.into_owned();
-    cookie.domain = domain;
-    cookie.path = match &parts.path {
-        Some(path) => CookiePath::parse(path)?,
-        None => CookiePath::default_path(url),
-    };
-    cookie.expires = match parts.expires {
-        Some(end) => CookieExpiration::from(u64::try_from(end.as_second() - now.as_second()).unwrap_or(0)),
-        None => CookieExpiration::SessionEnd,
-    };
-    Some(cookie)
 }
 
 #[cfg(test)]

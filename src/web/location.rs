@@ -2,12 +2,11 @@
 //!
 //! Works on the raw bytes: a header that is not UTF-8 must be followed too, with its bytes percent-encoded as received.
 
-use std::borrow::Cow;
-
 use url::Url;
 
 use super::error::{UrlError, shown};
 use super::percent::push_escape;
+use super::reference::join_url;
 
 /// Resolves the `Location` of a response against the URL that answered.
 ///
@@ -31,17 +30,7 @@ pub fn resolve_location(base: &Url, raw: &[u8]) -> Result<Url, UrlError> {
 }
 
 fn join(base: &Url, text: &str) -> Result<Url, UrlError> {
-    let is_slash = |c: char| c == '/' || c == '\\';
-    let host_first = text.trim_start_matches(is_slash);
-    // More than two slashes in front of a host count as two (WHATWG URL, special authority ignore slashes state).
-    let slashes = text.len() - host_first.len();
-    let text = if slashes > 2 && is_special(base) { Cow::Owned(format!("//{host_first}")) } else { Cow::Borrowed(text) };
-    base.join(&text).map_err(|source| UrlError::Syntax { url: shown(&text), source })
-}
-
-/// Whether the URL standard reads authorities leniently in this scheme; `file` has rules of its own.
-fn is_special(base: &Url) -> bool {
-    matches!(base.scheme(), "http" | "https" | "ftp" | "ws" | "wss")
+    join_url(base, text).map_err(|source| UrlError::Syntax { url: shown(text), source })
 }
 
 fn escaped_bytes(bytes: &[u8]) -> String {

@@ -5,6 +5,8 @@
 use std::fmt;
 
 use encoding_rs::Encoding;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 
 /// A parsed media type with its parameters in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +59,12 @@ impl MediaType {
             found = Some(next);
         }
         found
+    }
+
+    /// What the `Content-Type` fields of an answer say together.
+    #[must_use]
+    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+        content_type(headers).and_then(|value| Self::from_fields([value.as_str()].into_iter()))
     }
 
     /// Type and subtype in lower case, as `text/html`.
@@ -125,6 +133,18 @@ impl fmt::Display for MediaType {
         }
         Ok(())
     }
+}
+
+/// The `Content-Type` fields of an answer, joined by commas; bytes outside ASCII as the first characters of Unicode.
+#[must_use]
+pub fn content_type(headers: &HeaderMap) -> Option<String> {
+    let mut fields = headers.get_all(CONTENT_TYPE).iter();
+    let mut joined: String = fields.next()?.as_bytes().iter().copied().map(char::from).collect();
+    for field in fields {
+        joined.push_str(", ");
+        joined.extend(field.as_bytes().iter().copied().map(char::from));
+    }
+    Some(joined)
 }
 
 /// Reads one parameter: its name, its value unless it has none, and the text after its `;`.
@@ -236,6 +256,17 @@ mod tests {
         for value in ["image/png", "application/pdf", "application/octet-stream", "video/mp4"] {
             assert!(!of(value).is_textual(), "{value}");
         }
+    }
+
+    #[test]
+    fn all_fields_of_an_answer_count_and_none_is_lost_for_its_bytes() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(MediaType::of_headers(&headers), None);
+        for field in [&b"text/html; title=\xe9; charset=gbk"[..], b"text/html"] {
+            headers.append(CONTENT_TYPE, http::HeaderValue::from_bytes(field).unwrap());
+        }
+        let media_type = MediaType::of_headers(&headers).unwrap();
+        assert_eq!((media_type.essence(), media_type.charset().map(Encoding::name)), ("text/html", Some("GBK")));
     }
 
     proptest! {

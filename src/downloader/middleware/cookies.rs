@@ -90,8 +90,11 @@ impl<'a> Line<'a> {
             if !self.text.is_empty() {
                 self.text.extend_from_slice(b"; ");
             }
-            self.text.extend_from_slice(name);
-            self.text.push(b'=');
+            // A nameless cookie is its value alone.
+            if !name.is_empty() {
+                self.text.extend_from_slice(name);
+                self.text.push(b'=');
+            }
             self.text.extend_from_slice(value);
         }
         self.taken.extend(here);
@@ -107,15 +110,15 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Names and values of a `Cookie` header.
-fn pairs(header: &HeaderValue) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// Names and values of a `Cookie` header; what has no equals sign is the value of a nameless cookie.
+pub(super) fn pairs(header: &HeaderValue) -> impl Iterator<Item = (&[u8], &[u8])> {
     header.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty()).map(|pair| {
         match memchr::memchr(b'=', pair) {
             Some(at) => {
                 let (name, value) = pair.split_at(at);
                 (name, value.get(1..).unwrap_or_default())
             }
-            None => (pair, [].as_slice()),
+            None => ([].as_slice(), pair),
         }
     })
 }
@@ -161,6 +164,13 @@ mod tests {
         let own = request(None, &[("a", "own"), ("d", "own")]);
         let after_redirect = merge(&own, jar(), &Credential::default(), &HeaderMap::new(), Leg::Redirected);
         assert_eq!(after_redirect.unwrap(), "a=jar; b=jar; b=jar2; d=own");
+    }
+
+    #[test]
+    fn a_nameless_cookie_stays_nameless() {
+        let jar = HeaderValue::from_static("token; a=jar");
+        let value = merge(&request(None, &[("a", "own")]), Some(jar), &Credential::default(), &HeaderMap::new(), Leg::First);
+        assert_eq!(value.unwrap(), "a=own; token");
     }
 
     #[test]

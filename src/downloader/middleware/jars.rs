@@ -209,9 +209,10 @@ fn whole(prints: &Prints) -> u64 {
     prints.iter().fold(0, |sum, (name, print)| sum.wrapping_add(xxh3_64_with_seed(name, *print)))
 }
 
-/// The name of a `Set-Cookie` value.
-fn name_of(value: &HeaderValue) -> &[u8] {
-    value.as_bytes().split(|byte| matches!(byte, b'=' | b';')).next().unwrap_or_default().trim_ascii()
+/// The name of a `Set-Cookie` value; empty for a nameless cookie.
+pub(super) fn name_of(value: &HeaderValue) -> &[u8] {
+    let pair = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    memchr::memchr(b'=', pair).and_then(|at| pair.get(..at)).unwrap_or_default().trim_ascii()
 }
 
 fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {

@@ -1,6 +1,7 @@
 //! The built-in steps of the chain: plain functions and structs, one concept a file, none of them async.
 
 pub(crate) mod cookies;
+pub(crate) mod cookies_log;
 pub(crate) mod granted;
 pub(crate) mod hooks;
 pub(crate) mod http_error;
