@@ -17,6 +17,7 @@ mod percent;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;
+pub mod sitemap;
 
 pub use error::UrlError;
 pub(crate) use error::parser_words;
