@@ -12,8 +12,9 @@ use url::Url;
 
 use super::job::{Job, JobKind, RequestId};
 use super::message::RobotsAnswer;
-use super::robots_gate::{Pass, RobotsGate, origin_of, robots_url};
+use super::robots_gate::{Pass, RobotsGate, origin_of};
 use crate::api::request::Request;
+use crate::web::robots::robots_url;
 
 /// Priority of a robots.txt request among the requests of the downloader and, after a crash, of the queue.
 const PRIORITY: i32 = 1000;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::message::RobotsAnswer;
-use crate::web::robots::Robots;
+use crate::web::robots::{self, Robots};
 
 /// Origins remembered; beyond, the one not looked at for longest is forgotten and asked again when needed.
 const MAX_ORIGINS: usize = 10_000;
@@ -20,7 +20,7 @@ const MAX_ORIGINS: usize = 10_000;
 /// How long rules count (RFC 9309, 2.4: no cached copy for more than 24 hours).
 const RULES_LAST: Duration = Duration::from_secs(24 * 3600);
 
-/// Longest `Crawl-delay` that is followed.
+/// Longest `Crawl-delay`, and time between two requests of a `Request-rate`, that is followed.
 const MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
 /// Shortest time between two fetches of an unreadable robots.txt.
@@ -104,7 +104,7 @@ impl RobotsGate {
     pub(crate) fn answer(&mut self, origin: &Arc<str>, answer: RobotsAnswer, now: Instant) {
         let state = match answer {
             RobotsAnswer::Rules(rules) => {
-                let crawl_delay = rules.crawl_delay(&self.agent).unwrap_or_default().min(MAX_CRAWL_DELAY);
+                let crawl_delay = rules.delay(&self.agent).unwrap_or_default().min(MAX_CRAWL_DELAY);
                 State::Rules { rules, crawl_delay, until: now + RULES_LAST }
             }
             RobotsAnswer::Unavailable { why, again_in } => {
@@ -148,27 +148,16 @@ impl RobotsGate {
     }
 }
 
-/// The origin of a URL that robots.txt applies to; `None` for schemes other than http and https.
+/// As [`robots::origin_of`], to be shared.
 pub(crate) fn origin_of(url: &Url) -> Option<Arc<str>> {
-    matches!(url.scheme(), "http" | "https").then(|| Arc::from(url.origin().ascii_serialization()))
-}
-
-/// The address of the robots.txt that applies to a URL.
-pub(crate) fn robots_url(url: &Url) -> Url {
-    let mut robots = url.clone();
-    robots.set_path("/robots.txt");
-    robots.set_query(None);
-    robots.set_fragment(None);
-    // Both fail for URLs without a host only, which have no robots.txt.
-    let _ = robots.set_username("");
-    let _ = robots.set_password(None);
-    robots
+    robots::origin_of(url).map(Arc::from)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
     use super::*;
+    use crate::web::robots::robots_url;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()

@@ -14,11 +14,14 @@ mod error;
 pub mod key;
 pub mod location;
 pub mod media_type;
+#[cfg(test)]
+mod mutated;
 mod percent;
 pub mod reference;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;
+pub mod sitemap;
 
 pub use error::UrlError;
 pub(crate) use error::parser_words;

@@ -3,11 +3,17 @@
 //! Parses any bytes without failing and never fetches anything. Typing errors that big crawlers accept are accepted
 //! (a missing colon, `Useragent`, `Dissallow`); an HTML page in place of the file simply holds no rule.
 
+mod rates;
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
 use url::{Position, Url};
 
 use super::robots_match::{Pattern, normalized_target};
+
+pub use rates::{RequestRate, Window};
 
 /// Bytes of a robots.txt that are read; the rest is ignored (RFC 9309 2.5 asks for at least 500 KiB).
 pub const MAX_BYTES: usize = 512 * 1024;
@@ -63,6 +69,8 @@ struct Group {
     agents: Vec<String>,
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
+    request_rate: Option<RequestRate>,
+    visit_time: Option<Window>,
 }
 
 #[derive(Debug, Clone)]
@@ -90,7 +98,7 @@ impl Robots {
             _ => bytes,
         };
         let mut parser = Parser::default();
-        for line in without_bom(read).split(|byte| matches!(byte, b'\n' | b'\r')) {
+        for line in lines(without_bom(read)) {
             parser.line(&String::from_utf8_lossy(line), line);
         }
         parser.finish()
@@ -140,6 +148,29 @@ impl Robots {
         self.groups_for(agent).filter_map(|group| group.crawl_delay).max()
     }
 
+    /// How many requests in how much time the first group of `agent` with such a line asks for (`Request-rate`).
+    ///
+    /// Not part of RFC 9309 either, and rare.
+    #[must_use]
+    pub fn request_rate(&self, agent: &str) -> Option<RequestRate> {
+        self.groups_for(agent).find_map(|group| group.request_rate)
+    }
+
+    /// The hours, in UTC, in which the first group of `agent` with such a line wants to be visited (`Visit-time`).
+    #[must_use]
+    pub fn visit_time(&self, agent: &str) -> Option<Window> {
+        self.groups_for(agent).find_map(|group| group.visit_time)
+    }
+
+    /// The longest time between two requests that follows from [`Robots::crawl_delay`] and from a
+    /// [`Robots::request_rate`] that is not bound to hours; at most a day.
+    #[must_use]
+    pub fn delay(&self, agent: &str) -> Option<Duration> {
+        let rate = self.request_rate(agent).filter(|rate| rate.window.is_none());
+        let between = rate.map(|rate| rate.interval().min(MAX_CRAWL_DELAY));
+        self.crawl_delay(agent).max(between)
+    }
+
     /// The sitemap addresses of the file in their order, as written. They belong to no group.
     #[must_use]
     pub fn sitemaps(&self) -> &[String] {
@@ -174,6 +205,8 @@ impl Parser {
             Field::Allow => self.rule(Verdict::Allow, raw_value(raw)),
             Field::Disallow => self.rule(Verdict::Disallow, raw_value(raw)),
             Field::CrawlDelay => self.crawl_delay(value),
+            Field::RequestRate => self.of_group(|group| group.request_rate = RequestRate::parse(value).or(group.request_rate)),
+            Field::VisitTime => self.of_group(|group| group.visit_time = Window::parse(value).or(group.visit_time)),
             Field::Sitemap => {
                 if !value.is_empty() && self.robots.sitemaps.len() < MAX_SITEMAPS {
                     self.robots.sitemaps.push(value.to_owned());
@@ -202,12 +235,16 @@ impl Parser {
     }
 
     fn crawl_delay(&mut self, value: &str) {
-        let Some(group) = &mut self.current else {
-            return;
-        };
-        self.has_rules = true;
         let delay = value.parse().ok().and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok());
-        group.crawl_delay = delay.map(|delay| delay.min(MAX_CRAWL_DELAY)).or(group.crawl_delay);
+        self.of_group(|group| group.crawl_delay = delay.map(|delay| delay.min(MAX_CRAWL_DELAY)).or(group.crawl_delay));
+    }
+
+    /// Notes something about the current group, which ends its agent lines.
+    fn of_group(&mut self, note: impl FnOnce(&mut Group)) {
+        if let Some(group) = &mut self.current {
+            self.has_rules = true;
+            note(group);
+        }
     }
 
     fn close_group(&mut self) {
@@ -227,11 +264,13 @@ enum Field {
     Allow,
     Disallow,
     CrawlDelay,
+    RequestRate,
+    VisitTime,
     Sitemap,
 }
 
 /// Field names in lower case, with the spellings that occur on real sites.
-const FIELDS: [(&str, Field); 14] = [
+const FIELDS: [(&str, Field); 18] = [
     ("user-agent", Field::UserAgent),
     ("useragent", Field::UserAgent),
     ("user agent", Field::UserAgent),
@@ -244,6 +283,10 @@ const FIELDS: [(&str, Field); 14] = [
     ("disallaw", Field::Disallow),
     ("crawl-delay", Field::CrawlDelay),
     ("crawldelay", Field::CrawlDelay),
+    ("request-rate", Field::RequestRate),
+    ("request rate", Field::RequestRate),
+    ("visit-time", Field::VisitTime),
+    ("visit time", Field::VisitTime),
     ("sitemap", Field::Sitemap),
     ("site-map", Field::Sitemap),
 ];
@@ -283,6 +326,40 @@ fn product_token(value: &str) -> &str {
     value.get(..end.unwrap_or(value.len())).unwrap_or(value)
 }
 
+/// The lines of a file without their ends: CR, LF, or both.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
+        let (line, after) = rest.split_at_checked(end)?;
+        rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+        Some(line)
+    })
+}
+
+/// The origin of a URL, for which one robots.txt counts: scheme, host and port (RFC 9309 2.3). `None` for schemes other
+/// than http and https.
+#[must_use]
+pub fn origin_of(url: &Url) -> Option<String> {
+    matches!(url.scheme(), "http" | "https").then(|| url.origin().ascii_serialization())
+}
+
+/// The address of the robots.txt that counts for a URL of http or https.
+#[must_use]
+pub fn robots_url(url: &Url) -> Url {
+    let mut robots = url.clone();
+    robots.set_path("/robots.txt");
+    robots.set_query(None);
+    robots.set_fragment(None);
+    // Both fail for URLs without a host only, which have no robots.txt.
+    let _ = robots.set_username("");
+    let _ = robots.set_password(None);
+    robots
+}
+
 /// Path and query as they stand in the URL.
 #[allow(clippy::indexing_slicing, reason = "a URL can be cut at each of its positions")]
 fn target_of(url: &Url) -> &str {
@@ -297,196 +374,4 @@ fn without_bom(bytes: &[u8]) -> &[u8] {
         }
     }
     bytes
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-
-    use base64::Engine as _;
-    use proptest::prelude::*;
-    use serde_json::Value;
-
-    use super::*;
-
-    /// Cases in which the source departs from RFC 9309, with the reason.
-    const EXCEPTIONS: &[(&str, &str)] = &[
-        ("g-googleonly-acceptuseragentuptofirstspace-01", "an agent with a blank is cut on our side too"),
-        ("gst-correctness-user-agent-name-01", "an agent with a blank is cut on our side too"),
-        ("g-id-encoding-02", UNENCODED),
-        ("g-id-encoding-03", UNENCODED),
-        ("g-id-encoding-04", UNENCODED),
-        ("gst-correctness-non-ascii-paths-02", UNENCODED),
-        ("gst-correctness-non-ascii-paths-03", UNENCODED),
-        ("gst-correctness-non-ascii-paths-04", UNENCODED),
-        ("g-googleonly-indexhtmlisdirectory-01", INDEX_HTML),
-        ("gst-correctness-index-page-01", INDEX_HTML),
-        ("p-index-html-is-directory-01", INDEX_HTML),
-        ("gst-stress-327748-01", ROBOTS_ITSELF),
-        ("gst-stress-369883-01", ROBOTS_ITSELF),
-        ("gst-stress-860237-01", ROBOTS_ITSELF),
-        ("g-long-line-01", "RFC 9309 knows no bound for a line, only one for the file"),
-        ("p-user-agent-precedence-01", WHOLE_TOKEN),
-        ("t-robotstxt-org-01", WHOLE_TOKEN),
-        ("p-unicode-url-and-useragent-02", "the product token is not searched inside a comment of the agent"),
-        ("p-generosity-03", "a wildcard inside an agent name is no rule of RFC 9309"),
-        ("p-grouping-unknown-keys-01", UNKNOWN_LINES),
-        ("r-grouping-unknown-keys-01", UNKNOWN_LINES),
-        ("p-special-symbols-dual-behaviour-01", "RFC 9309 2.2.3: a final $ only marks the end, a literal one is written %24"),
-        ("p-with-absolute-urls-01", ABSOLUTE_PATHS),
-        ("t-url-matching-01", ABSOLUTE_PATHS),
-        ("r-no-leading-user-agent-01", "rules before the first agent line belong to no group"),
-        ("r-skip-malformed-line-01", "a missing colon is accepted, as big crawlers do"),
-    ];
-
-    const UNENCODED: &str = "RFC 9309 2.2.2 compares both sides after normalising their escapes";
-    const INDEX_HTML: &str = "a habit of one search engine, not of RFC 9309";
-    const ROBOTS_ITSELF: &str = "RFC 9309 2.2.2 always allows /robots.txt, and a product token is matched as a whole";
-    const WHOLE_TOKEN: &str = "RFC 9309 2.2.1 compares whole product tokens, not beginnings";
-    const UNKNOWN_LINES: &str = "RFC 9309 2.1: unknown lines do not end a group";
-    const ABSOLUTE_PATHS: &str = "RFC 9309 2.2: a path pattern begins with a slash or a wildcard";
-
-    fn body(case: &Value) -> Vec<u8> {
-        if let Some(encoded) = case["robots_b64"].as_str() {
-            return base64::engine::general_purpose::STANDARD.decode(encoded).unwrap();
-        }
-        if let Some(template) = case["robots_template"].as_str() {
-            return template.replace("{A}", &filler(case)).into_bytes();
-        }
-        case["robots"].as_str().unwrap_or_default().as_bytes().to_vec()
-    }
-
-    fn filler(case: &Value) -> String {
-        case["A"][0].as_str().unwrap_or_default().repeat(usize::try_from(case["A"][1].as_u64().unwrap_or(0)).unwrap())
-    }
-
-    fn absolute(url: &str) -> Url {
-        Url::parse("http://example.com/").unwrap().join(url).unwrap()
-    }
-
-    fn rules(case: &Value) -> Robots {
-        match case["status"].as_u64().map(|status| policy_for_status(u16::try_from(status).unwrap())) {
-            Some(StatusPolicy::AllowAll) => Robots::allow_all(),
-            Some(StatusPolicy::DenyForNow) => Robots::deny_all(),
-            Some(StatusPolicy::Parse) | None => Robots::parse(&body(case)),
-        }
-    }
-
-    fn failures(case: &Value) -> Vec<String> {
-        let robots = rules(case);
-        let mut wrong = Vec::new();
-        for check in case["checks"].as_array().into_iter().flatten() {
-            let agent = check["agent"].as_str().unwrap();
-            let url = check["url"].as_str().unwrap().replace("{A}", &filler(case));
-            let expected = check["allowed"].as_bool().unwrap();
-            if robots.allowed(agent, &absolute(&url)) != expected {
-                wrong.push(format!("{agent:?} {url:?} should be {expected}, protego {}", check["protego"]));
-            }
-        }
-        for delay in case["crawl_delay"].as_array().into_iter().flatten() {
-            let agent = delay["agent"].as_str().unwrap();
-            let ours = robots.crawl_delay(agent).map(|delay| delay.as_secs_f64());
-            if ours != delay["seconds"].as_f64() {
-                wrong.push(format!("delay of {agent:?} is {ours:?}, should be {}", delay["seconds"]));
-            }
-        }
-        if let Some(sitemaps) = case["sitemaps"].as_array() {
-            let expected: Vec<&str> = sitemaps.iter().map(|url| url.as_str().unwrap()).collect();
-            if robots.sitemaps() != expected {
-                wrong.push(format!("sitemaps {:?}", robots.sitemaps()));
-            }
-        }
-        wrong
-    }
-
-    #[test]
-    fn every_case_of_the_collection_is_answered_as_rfc_9309_says() {
-        let data: Value = serde_json::from_str(include_str!("../../tests/data/robots.json")).unwrap();
-        let mut report = Vec::new();
-        let mut run = 0;
-        for case in data["cases"].as_array().unwrap() {
-            let id = case["id"].as_str().unwrap();
-            run += usize::from(["checks", "crawl_delay", "sitemaps"].iter().any(|key| !case[*key].is_null()));
-            let wrong = failures(case);
-            let excepted = EXCEPTIONS.iter().any(|(known, _)| *known == id);
-            if wrong.is_empty() == excepted {
-                report.push(format!("{id} excepted={excepted}\n  {:?}\n  {}", case["robots"], wrong.join("\n  ")));
-            }
-        }
-        assert!(run > 280, "{run}");
-        assert!(report.is_empty(), "{} cases:\n{}", report.len(), report.join("\n"));
-    }
-
-    fn answers(text: &str, paths: &[(&str, bool)]) {
-        let robots = Robots::parse(text.as_bytes());
-        for (path, expected) in paths {
-            assert_eq!(robots.allowed("mybot", &absolute(path)), *expected, "{text:?} {path}");
-        }
-    }
-
-    #[test]
-    fn groups_that_name_the_agent_are_merged_and_exclude_everyone() {
-        answers(
-            "User-agent: mybot\nDisallow: /secret\n\nUser-agent: *\nDisallow: /public\n",
-            &[("/public", true), ("/secret", false), ("/", true)],
-        );
-        answers("User-agent: *\nUser-agent: mybot\nDisallow: /private\n", &[("/private", false), ("/p", true)]);
-        answers(
-            "User-agent: mybot\nDisallow: /1\n\nUser-agent: other\nDisallow: /\n\nUser-agent: mybot\nDisallow: /2\n",
-            &[("/1", false), ("/2", false), ("/3", true)],
-        );
-        answers("User-agent: mybot\n\nUser-agent: zzz\n\nDisallow: /x\n", &[("/x", false)]);
-        answers("user-AGENT:MyBot # c\r\ndisallow : /y # c\r\n", &[("/y", false), ("/z", true)]);
-    }
-
-    #[test]
-    fn the_longest_match_decides() {
-        answers(
-            "User-agent: *\nDisallow: /wp-admin/\nAllow: /wp-admin/admin-ajax.php\n",
-            &[("/wp-admin/", false), ("/wp-admin/admin-ajax.php", true)],
-        );
-        answers(
-            "User-agent: *\nDisallow: /*.json$\nDisallow: /*/private\nDisallow: /*?\nAllow: /ok?\n",
-            &[("/data.json", false), ("/data.json5", true), ("/uk/private", false), ("/x?y=1", false), ("/ok?y=1", true)],
-        );
-        answers("User-agent: *\nDisallow: /page\nAllow: /page\n", &[("/page", true)]);
-        answers("User-agent: *\nDisallow: */test\n", &[("/test", false), ("/a/test", false), ("/tes", true)]);
-        answers("User-agent: *\nDisallow: /a%3Cd\nDisallow: /é\n", &[("/a%3cd", false), ("/%C3%A9", false)]);
-        answers("User-agent: *\nDisallow:\n", &[("/anything", true)]);
-    }
-
-    #[test]
-    fn the_status_decides_before_the_body() {
-        for status in [200, 204] {
-            assert_eq!(policy_for_status(status), StatusPolicy::Parse);
-        }
-        for status in [302, 401, 403, 404, 410] {
-            assert_eq!(policy_for_status(status), StatusPolicy::AllowAll);
-        }
-        for status in [429, 500, 503, 599] {
-            assert_eq!(policy_for_status(status), StatusPolicy::DenyForNow);
-        }
-        assert!(!Robots::deny_all().allowed("mybot", &absolute("/x")));
-        assert!(Robots::allow_all().allowed("mybot", &absolute("/x")));
-    }
-
-    #[test]
-    fn an_html_page_holds_no_rule_and_a_huge_file_is_cut() {
-        answers("<!DOCTYPE html>\n<html><body><p>Not found</p></body></html>\n", &[("/x", true)]);
-        let mut huge = b"User-agent: *\nDisallow: /no\n".to_vec();
-        huge.resize(MAX_BYTES + 5, b'#');
-        huge.extend(b"\nDisallow: /late\n");
-        answers(&String::from_utf8(huge).unwrap(), &[("/no", false), ("/late", true)]);
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300), path in "[a-z*$%?]{0,20}") {
-            let mut text = b"user-agent: *\ndisallow: ".to_vec();
-            text.extend(bytes);
-            let robots = Robots::parse(&text);
-            let _ = robots.allowed("mybot", &absolute(&format!("/{path}")));
-            let _ = robots.crawl_delay("mybot");
-        }
-    }
 }

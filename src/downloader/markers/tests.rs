@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode, Version};
 
 use super::*;
