@@ -85,3 +85,29 @@ fn the_flags_know_of_the_tree_once_it_is_built() {
     let plain = html("<p>x");
     assert_eq!((plain.css("p").len(), plain.flags().html), (1, Exceeded::default()));
 }
+
+#[test]
+fn case_c01_bom_beats_header() {
+    let body = "\u{feff}<!DOCTYPE html><title>Привет</title>";
+    let page = response("text/html; charset=cp1251", body, PageOptions::default());
+    assert!(page.encoding().eq_ignore_ascii_case("utf-8"), "{}", page.encoding());
+    assert_eq!(page.css("title::text").get().as_deref(), Some("Привет"));
+    assert!(page.text().starts_with("<!DOCTYPE"), "{}", page.text());
+}
+
+#[test]
+fn case_c02_charset_only_in_meta() {
+    let mut body = b"<html><head><meta content='text/html; charset=windows-1251' http-equiv='Content-Type'><title>".to_vec();
+    body.extend(b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0</title></head></html>");
+    let page = html(body);
+    assert_eq!((page.encoding(), page.css("title::text").get().as_deref()), ("windows-1251", Some("Привет мир")));
+}
+
+#[test]
+fn a_declaration_late_in_a_long_head_counts_and_several_content_types_are_read_together() {
+    let mut body = format!("<head><script>{}</script><meta charset=koi8-r><title>", "x".repeat(5_000)).into_bytes();
+    body.extend(b"\xf0\xf2\xe9\xf7\xe5\xf4</title>");
+    assert_eq!(html(body).css("title::text").get().as_deref(), Some("ПРИВЕТ"));
+    let page = response("text/html; charset=koi8-r, text/html", b"<p>\xf0".to_vec(), PageOptions::default());
+    assert_eq!(page.css("p::text").get().as_deref(), Some("П"));
+}
