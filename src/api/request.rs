@@ -13,8 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::parts::{Extra, Parts};
+pub(crate) use self::parts::{Extra, Parts, Referring};
 use super::step::StepData;
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// One request of a spider, with the step that handles its response.
 ///
@@ -26,6 +27,7 @@ pub struct Request {
     step: StepData,
     priority: i32,
     dont_filter: bool,
+    referring: Option<Referring>,
     extra: Option<Box<Extra>>,
 }
 
@@ -127,7 +129,7 @@ impl Request {
     }
 
     pub(crate) fn from_parts(url: Url, step: StepData) -> Self {
-        Self { url, step, priority: 0, dont_filter: false, extra: None }
+        Self { url, step, priority: 0, dont_filter: false, referring: None, extra: None }
     }
 
     /// Sets the priority: higher goes first, 0 by default.
@@ -255,6 +257,13 @@ impl Request {
         self
     }
 
+    /// Says how much of the page it is from this request tells in its `Referer`, on every hop; otherwise the page says it, or
+    /// `REFERRER_POLICY`.
+    pub fn referrer_policy(&mut self, policy: ReferrerPolicy) -> &mut Self {
+        self.referring = Some(Referring { policy, own: true });
+        self
+    }
+
     /// Lets this request leave the spider's allowed domains.
     pub fn allow_offsite(&mut self) -> &mut Self {
         self.extra_mut().allow_offsite = true;
@@ -353,6 +362,18 @@ impl Request {
     pub(crate) fn forget_kept_lease(&mut self) {
         if let Some(extra) = &mut self.extra {
             extra.keep_lease = false;
+        }
+    }
+
+    /// What the spider or its page says of the `Referer`.
+    pub(crate) fn referring(&self) -> Option<Referring> {
+        self.referring
+    }
+
+    /// The page the request is from, or the answer that redirected it, says how much it tells. A spider's own word goes first.
+    pub(crate) fn refer_by(&mut self, policy: ReferrerPolicy) {
+        if !self.referring.is_some_and(|known| known.own) {
+            self.referring = Some(Referring { policy, own: false });
         }
     }
 

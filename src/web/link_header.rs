@@ -4,8 +4,8 @@
 
 use url::Url;
 
-use super::location::resolve_location;
 use super::ext_value;
+use super::location::resolve_location;
 
 /// One link of a `Link` header.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 //!
 //! Nothing is ever told of user name, password and fragment, nor of an address that is local.
 
+use memchr::memchr2_iter;
 use url::{Host, Url};
+
+use crate::html::Page;
 
 /// A longer address is told as its origin only, as browsers do.
 const LONGEST: usize = 4096;
@@ -41,6 +44,12 @@ impl ReferrerPolicy {
         Self::StrictOriginWhenCrossOrigin,
         Self::UnsafeUrl,
     ];
+
+    /// Every policy with its name.
+    pub(crate) const NAMED: [(&'static str, Self); 8] = {
+        let [a, b, c, d, e, f, g, h] = Self::ALL;
+        [(a.name(), a), (b.name(), b), (c.name(), c), (d.name(), d), (e.name(), e), (f.name(), f), (g.name(), g), (h.name(), h)]
+    };
 
     /// Its name in headers, pages and settings.
     #[must_use]
@@ -101,6 +110,39 @@ impl ReferrerPolicy {
             Self::UnsafeUrl => Some(whole(from)),
         }
     }
+}
+
+/// Bytes of a body in which a declaration is looked for before the page is parsed for it.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// Whether a page may declare a policy, told from its bytes in any encoding that has ASCII in it: whether some `name` is
+/// given a value that begins like `referrer`.
+#[must_use]
+pub fn may_declare(body: &[u8]) -> bool {
+    let head = body.get(..LOOKED_AT).unwrap_or(body);
+    memchr2_iter(b'f', b'F', head).any(|at| {
+        let Some(start) = at.checked_sub(2) else { return false };
+        let (Some(before), Some(word)) = (head.get(..start), head.get(start..start + 8)) else { return false };
+        word.eq_ignore_ascii_case(b"referrer") && is_given_to_a_name(before)
+    })
+}
+
+/// Whether the text before a value ends in `name`, `=` and a quote or none.
+fn is_given_to_a_name(before: &[u8]) -> bool {
+    let before = before.strip_suffix(b"\"").or_else(|| before.strip_suffix(b"'")).unwrap_or(before).trim_ascii_end();
+    let name = before.strip_suffix(b"=").map(<[u8]>::trim_ascii_end);
+    name.is_some_and(|name| name.last_chunk::<4>().is_some_and(|name| name.eq_ignore_ascii_case(b"name")))
+}
+
+/// The policy that a page declares by `<meta name=referrer>`: the last one that is one, as in browsers.
+#[must_use]
+pub fn declared(page: &Page) -> Option<ReferrerPolicy> {
+    let metas = page.css("meta[name][content]");
+    let policies = metas.nodes().filter_map(|meta| {
+        let is_referrer = meta.attr("name")?.eq_ignore_ascii_case("referrer");
+        is_referrer.then(|| ReferrerPolicy::from_meta(meta.attr("content")?))?
+    });
+    policies.last()
 }
 
 /// Whether nobody on the way can read or change what is asked of it (W3C Secure Contexts, 3.2).
@@ -167,6 +209,27 @@ mod tests {
         }
         assert_eq!(told, 138);
         assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn the_last_policy_of_a_page_counts_and_is_seen_in_its_bytes() {
+        for (page, policy) in [
+            ("<meta name=referrer content=origin>", Some(ReferrerPolicy::Origin)),
+            ("<META NAME = 'Referrer' CONTENT='never'>", Some(ReferrerPolicy::NoReferrer)),
+            (
+                "<meta name=referrer content=origin><meta name=referrer content=x><meta name=referrer content=''>",
+                Some(ReferrerPolicy::Origin),
+            ),
+            ("<meta content='unsafe-url' name=\"referrer\">", Some(ReferrerPolicy::UnsafeUrl)),
+            ("<meta name=referrer>", None),
+            ("<!-- <meta name=referrer content=origin> -->", None),
+        ] {
+            assert_eq!(declared(&Page::parse(page)), policy, "{page}");
+            assert!(may_declare(page.as_bytes()), "{page}");
+        }
+        for page in ["<script>send(document.referrer)</script>", "<meta name=description>", "referrer", "f", "name=ref"] {
+            assert!(!may_declare(page.as_bytes()), "{page}");
+        }
     }
 
     #[test]
