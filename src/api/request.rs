@@ -4,6 +4,7 @@
 //! requests leave at its default lives in one optional box.
 
 mod parts;
+mod referring;
 
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use url::Url;
 
 pub(crate) use self::parts::{Extra, Parts, Referring};
 use super::step::StepData;
-use crate::web::referrer_policy::ReferrerPolicy;
 
 /// One request of a spider, with the step that handles its response.
 ///
@@ -257,13 +257,6 @@ impl Request {
         self
     }
 
-    /// Says how much of the page it is from this request tells in its `Referer`, on every hop; otherwise the page says it, or
-    /// `REFERRER_POLICY`.
-    pub fn referrer_policy(&mut self, policy: ReferrerPolicy) -> &mut Self {
-        self.referring = Some(Referring { policy, own: true });
-        self
-    }
-
     /// Lets this request leave the spider's allowed domains.
     pub fn allow_offsite(&mut self) -> &mut Self {
         self.extra_mut().allow_offsite = true;
@@ -362,18 +355,6 @@ impl Request {
     pub(crate) fn forget_kept_lease(&mut self) {
         if let Some(extra) = &mut self.extra {
             extra.keep_lease = false;
-        }
-    }
-
-    /// What the spider or its page says of the `Referer`.
-    pub(crate) fn referring(&self) -> Option<Referring> {
-        self.referring
-    }
-
-    /// The page the request is from, or the answer that redirected it, says how much it tells. A spider's own word goes first.
-    pub(crate) fn refer_by(&mut self, policy: ReferrerPolicy) {
-        if !self.referring.is_some_and(|known| known.own) {
-            self.referring = Some(Referring { policy, own: false });
         }
     }
 

@@ -20,6 +20,7 @@ use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
 mod identities;
+mod leading;
 mod leases;
 
 const PAGE: &str = "https://shop.example/p?page=1";
