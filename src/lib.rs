@@ -18,6 +18,7 @@ pub mod demo;
 mod dice;
 mod event;
 pub mod export;
+pub mod guide;
 pub mod html;
 mod http_server;
 mod later;

@@ -1,0 +1,4 @@
+//! Pages about the program as a whole, for readers: nothing here is called.
+
+#[doc = include_str!("../../docs/middlewares.md")]
+pub mod middlewares {}
