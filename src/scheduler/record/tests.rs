@@ -67,8 +67,11 @@ fn full_2() -> Job {
 #[test]
 fn a_record_of_version_2_reads_and_writes_the_same_for_ever() {
     let written = hex(include_str!("golden_v2.hex"));
-    assert_eq!(to_hex(&encoded(&full_2(), Duration::ZERO)), to_hex(&written));
-    assert_same(&decode(&written).unwrap().0, &full_2());
+    let not_before = Duration::new(1_800_000_000, 5);
+    assert_eq!(to_hex(&encoded(&full_2(), not_before)), to_hex(&written));
+    let (read, at) = decode(&written).unwrap();
+    assert_same(&read, &full_2());
+    assert_eq!(at, not_before);
 }
 
 #[test]
