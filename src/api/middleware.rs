@@ -72,7 +72,7 @@ pub struct Attempting<'a> {
 ///
 /// Middlewares are ordered by number as in Scrapy: `before_send` runs from low to high, `after_response` and
 /// `on_fault` from high to low. The built-in steps keep their places in that order: redirects are decided at
-/// 600 and retries at 550, so that one above 600 sees every answer, one between them sees no followed
+/// 600, refreshes at 580 and retries at 550, so that one above 600 sees every answer, one between them sees no followed
 /// redirect, and one below 550 sees only what is not retried. Every `before_send` sees the merged request.
 ///
 /// [`App::middleware`](crate::App::middleware) registers one; `DOWNLOADER_MIDDLEWARES = { name = ORDER }` switches it on. A panic

@@ -7,6 +7,7 @@ pub mod config;
 pub mod context;
 pub mod extension;
 pub mod failure;
+mod from_headers;
 pub mod lease;
 pub mod links;
 pub mod middleware;
@@ -40,6 +41,10 @@ pub use signal::Signal;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;
 pub use step::Step;
+
+pub use crate::web::content_disposition::ContentDisposition;
+pub use crate::web::link_header::HeaderLink;
+pub use crate::web::referrer_policy::ReferrerPolicy;
 
 #[cfg(test)]
 mod canary_tests;

@@ -1,6 +1,6 @@
 //! Where a callback puts what it makes: requests and items, committed together when it ends well.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -21,6 +21,7 @@ use super::stats::Stats;
 use crate::apcloudy::to_text_counting;
 use crate::scheduler::job::{Job, RequestId};
 use crate::web::key::seen_key;
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// Requests handed over by `send` in `start` at once: few enough to stay small, enough to be cheap.
 const SEED_CHUNK: usize = 128;
@@ -121,6 +122,9 @@ pub(crate) struct OutCore {
     items: Vec<Scraped>,
     next_index: u64,
     parent_url: Option<Arc<str>>,
+    /// The page, to ask it what its links may tell of it.
+    page: Option<Response>,
+    referrer_policy: OnceCell<Option<ReferrerPolicy>>,
     /// What the page came under.
     lease: Option<LeaseView>,
     /// The first effect that was refused where no error could be returned.
@@ -257,6 +261,8 @@ impl OutCore {
             items: Vec::new(),
             next_index,
             parent_url: None,
+            page: None,
+            referrer_policy: OnceCell::new(),
             lease: None,
             refused: None,
             held,
@@ -267,6 +273,20 @@ impl OutCore {
     /// The same for a page that came under this lease: no request repeats its query.
     pub(crate) fn under(self, lease: Option<LeaseView>) -> Self {
         Self { lease, ..self }
+    }
+
+    /// The same for the callback of this page.
+    pub(crate) fn of(self, page: Option<Response>) -> Self {
+        Self { page, ..self }
+    }
+
+    /// What the page says that the settings do not say anyway.
+    fn page_policy(&self) -> Option<ReferrerPolicy> {
+        *self.referrer_policy.get_or_init(|| {
+            let settings = self.context.settings();
+            let page = self.page.as_ref().filter(|_| settings.referer_enabled)?;
+            page.referrer_policy().filter(|policy| *policy != settings.referrer_policy)
+        })
     }
 
     /// Takes out what is not committed: jobs with ids and seen keys, and items.
@@ -358,6 +378,9 @@ impl OutCore {
             let mut url = request.url().clone();
             lease.clear(&mut url, page.url());
             request.set_url(url);
+        }
+        if let Some(policy) = self.page_policy() {
+            request.refer_by(policy);
         }
         let key = seen_key(request.method(), request.url(), request.body_bytes());
         let mut job = Job::page(RequestId::child(parent, index), key, request);

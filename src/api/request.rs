@@ -4,6 +4,7 @@
 //! requests leave at its default lives in one optional box.
 
 mod parts;
+mod referring;
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use url::Url;
 
-pub(crate) use self::parts::{Extra, Parts};
+pub(crate) use self::parts::{Extra, Parts, Referring};
 use super::step::StepData;
 use crate::web::reference;
 
@@ -27,6 +28,7 @@ pub struct Request {
     step: StepData,
     priority: i32,
     dont_filter: bool,
+    referring: Option<Referring>,
     extra: Option<Box<Extra>>,
 }
 
@@ -128,7 +130,7 @@ impl Request {
     }
 
     pub(crate) fn from_parts(url: Url, step: StepData) -> Self {
-        Self { url, step, priority: 0, dont_filter: false, extra: None }
+        Self { url, step, priority: 0, dont_filter: false, referring: None, extra: None }
     }
 
     /// Sets the priority: higher goes first, 0 by default.

@@ -321,7 +321,8 @@ impl Response {
         errors
     }
 
-    fn clear(&self, url: &mut Url) {
+    /// Takes out of a URL what it repeats of the lease's query.
+    pub(super) fn clear(&self, url: &mut Url) {
         if let Some(lease) = &self.0.lease {
             lease.clear(url, self.url());
         }

@@ -1,8 +1,8 @@
 //! One attempt from job to verdict: merge, hooks, wire, and the decisions on what came back.
 //!
 //! Order on the way out: merge, `before_send` from low to high, `authorize`, wire. On the way back: cookies and
-//! counters, then redirect (600), retry (550) and status filter, with the user's hooks in between by their
-//! numbers. Never sends a second time and never follows a redirect: it only says what should happen.
+//! counters, then redirect (600), refresh (580), retry (550) and status filter, with the user's hooks in between by
+//! their numbers. Never sends a second time and never follows a redirect: it only says what should happen.
 
 use std::fmt;
 use std::iter::{Peekable, Rev};
@@ -24,7 +24,7 @@ use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};
 use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
-use super::middleware::{http_error, merge, redirect, stats as counters};
+use super::middleware::{http_error, merge, meta_refresh, redirect, referer, stats as counters};
 use super::progress::{Progress, Tally};
 use super::transport::{Limits, Meter, Outgoing, Reply, Transport};
 use crate::api::failure::{FailureKind, Fault};
@@ -37,6 +37,9 @@ use crate::web::retry_after::retry_after;
 
 /// Where redirects are decided among the numbers of middlewares.
 const REDIRECT_AT: i32 = 600;
+
+/// Where refreshes are.
+const REFRESH_AT: i32 = 580;
 
 /// Where retries are.
 const RETRY_AT: i32 = 550;
@@ -185,6 +188,12 @@ impl Chain {
     fn merged(&self, job: &Job, grant: &Grant) -> Outgoing {
         let (request, credential) = (&job.request, &*grant.credential);
         let mut headers = merge::headers(&self.config.base_headers, &credential.headers, request.headers());
+        if let Some(auth) = &self.config.auth {
+            auth.add(&mut headers, job, credential);
+        }
+        if let Some(policy) = self.config.referrer {
+            referer::add(&mut headers, policy, job, credential);
+        }
         let jar = if self.config.cookies { self.jars.header(grant, job.url()) } else { None };
         let leg = if job.hops == 0 { Leg::First } else { Leg::Redirected };
         if let Some(value) = cookies::merge(request, jar, credential, &self.config.base_headers, leg) {
@@ -257,7 +266,21 @@ impl Chain {
         match redirect::decide(self.config.redirect, job, &grant.credential, reply.status, &reply.headers) {
             Some(Ok(hop)) => {
                 counters::redirect(&self.stats, reply.status);
-                return Verdict::Redirect { to: hop.to, becomes_get: hop.becomes_get };
+                return Verdict::Redirect(hop);
+            }
+            Some(Err(fault)) => {
+                counters::redirect_refused(&self.stats, &fault);
+                return Verdict::Fail(fault, Some(reply));
+            }
+            None => {}
+        }
+        if let Some(end) = self.respond(&mut hooks, REFRESH_AT, job, grant, tally, &mut reply).await {
+            return end.with(reply);
+        }
+        match meta_refresh::decide(&self.config.refresh, self.config.redirect, job, &grant.credential, &reply) {
+            Some(Ok(hop)) => {
+                counters::refresh(&self.stats);
+                return Verdict::Redirect(hop);
             }
             Some(Err(fault)) => {
                 counters::redirect_refused(&self.stats, &fault);
@@ -326,7 +349,7 @@ impl Chain {
         if let Some(verdict) = self.faulted(&mut hooks, RETRY_AT, job, grant, &fault).await {
             return verdict;
         }
-        if retry::is_retryable(&fault) {
+        if retry::is_retryable(&self.live.now().retry, &fault) {
             match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::class_path(fault.kind).into_owned(), None, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),

@@ -10,8 +10,12 @@ use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::markers::Markers;
+pub use super::middleware::http_auth::HttpAuth;
 use super::transport::Limits;
+use crate::api::failure::FailureKind;
+use crate::html::{Engine, PageOptions};
 use crate::settings::Settings;
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// Content codings that are asked for, those of [`super::decode`].
 const ACCEPTED_CODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
@@ -35,6 +39,12 @@ pub struct DownloaderConfig {
     pub retry: RetryRules,
     /// When redirects are followed.
     pub redirect: RedirectRules,
+    /// When refreshes of pages are.
+    pub refresh: RefreshRules,
+    /// Whom to name to which domain.
+    pub auth: Option<HttpAuth>,
+    /// How much a `Referer` tells where neither request nor page say it; `None` sends none.
+    pub referrer: Option<ReferrerPolicy>,
     /// Which statuses reach callbacks.
     pub statuses: StatusRules,
     /// What is marked on reports (`MARKERS`).
@@ -52,6 +62,8 @@ pub struct RetryRules {
     pub times: u32,
     /// Statuses that are repeated.
     pub codes: Vec<u16>,
+    /// Kinds of failure that are.
+    pub kinds: Vec<FailureKind>,
     /// Bound of the first wait; doubles with each further one.
     pub backoff: Duration,
     /// Longest bound of a wait.
@@ -114,6 +126,19 @@ pub struct RedirectRules {
     pub max_hops: u32,
 }
 
+/// When refreshes of pages are followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefreshRules {
+    /// Whether they are at all.
+    pub enabled: bool,
+    /// From this time on they are not.
+    pub max_delay: Duration,
+    /// Elements in which they count for nothing.
+    pub ignored: Vec<String>,
+    /// How a page is read for one.
+    pub html: PageOptions,
+}
+
 /// Which statuses reach callbacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusRules {
@@ -158,11 +183,21 @@ impl DownloaderConfig {
                 enabled: settings.retry_enabled,
                 times: settings.retry_times,
                 codes: settings.retry_http_codes.clone(),
+                kinds: settings.retry_exceptions.clone(),
                 backoff: settings.retry_backoff,
                 backoff_max: settings.retry_backoff_max,
                 retry_after_max: settings.retry_after_max,
             },
             redirect: RedirectRules { enabled: settings.redirect_enabled, max_hops: settings.redirect_max_times },
+            refresh: RefreshRules {
+                enabled: settings.metarefresh_enabled,
+                max_delay: settings.metarefresh_maxdelay,
+                ignored: settings.metarefresh_ignore_tags.clone(),
+                // The others have no bounds, and network threads wait for this.
+                html: settings.page_options().engine(Engine::Dragline),
+            },
+            auth: HttpAuth::of(settings),
+            referrer: settings.referer_enabled.then_some(settings.referrer_policy),
             statuses: StatusRules { allow_all: settings.httperror_allow_all, allowed: settings.httperror_allowed_codes.clone() },
             markers: Arc::new(Markers::of_good(&settings.markers).read_with(settings.page_options())),
             client: ClientConfig {

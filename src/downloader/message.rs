@@ -13,6 +13,7 @@ use crate::engine::ticket::Tag;
 use crate::plane::Grant;
 use crate::scheduler::job::Job;
 use crate::settings::Settings;
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// Orders of the engine.
 #[derive(Debug)]
@@ -115,10 +116,26 @@ pub enum Verdict {
         after: Duration,
     },
     /// Go on to another URL.
-    Redirect {
-        /// The target.
-        to: Url,
-        /// Whether method and body are dropped (RFC 9110, 15.4: 303 always, 301 and 302 after POST).
-        becomes_get: bool,
-    },
+    Redirect(Hop),
+}
+
+/// Where an answer leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hop {
+    /// The target.
+    pub to: Url,
+    /// Whether method and body are dropped (RFC 9110, 15.4: 303 always, 301 and 302 after POST; always after a refresh).
+    pub becomes_get: bool,
+    /// The time that a page asks for before it is left.
+    pub after: Duration,
+    /// What the answer says of the `Referer` of requests that it leads to.
+    pub referrer_policy: Option<ReferrerPolicy>,
+}
+
+impl Hop {
+    /// One that waits for nothing, to a target that takes the request as it is.
+    #[cfg(test)]
+    pub(crate) fn to(to: Url) -> Self {
+        Self { to, becomes_get: false, after: Duration::ZERO, referrer_policy: None }
+    }
 }

@@ -12,7 +12,7 @@ use super::owed::record_hop;
 use super::record;
 use super::ticket::{Answered, Kind, State, Then};
 use crate::api::failure::{FailureKind, Fault};
-use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sent, Verdict as Made};
+use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::downloader::middleware::retry::class_path;
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
@@ -125,7 +125,8 @@ impl Hub {
         if let Some(lost) = lost {
             // The attempt was cut off because its lease could not be renewed: it failed, and may be repeated.
             let times = job.request.retries_value().unwrap_or(settings.retry_times);
-            verdict = if settings.retry_enabled && job.attempts <= times {
+            let is_repeated = settings.retry_enabled && settings.retry_exceptions.contains(&lost.kind);
+            verdict = if is_repeated && job.attempts <= times {
                 Made::Retry { reason: lost.kind.name().to_owned(), after: LOST_LEASE_WAIT }
             } else {
                 Made::Fail(lost.clone(), None)
@@ -177,7 +178,7 @@ impl Hub {
                 self.report(id, true, Marks::default());
                 self.put_back_after_group(id, after, now);
             }
-            Made::Redirect { to, becomes_get } => self.redirect(id, &job, to, becomes_get, now),
+            Made::Redirect(hop) => self.redirect(id, &job, hop, now),
         }
     }
 
@@ -298,7 +299,7 @@ impl Hub {
                 self.report(id, true, Marks::default());
                 self.put_back_after_group(id, after, now);
             }
-            Made::Redirect { to, becomes_get } => self.redirect(id, job, to, becomes_get, now),
+            Made::Redirect(hop) => self.redirect(id, job, hop, now),
         }
     }
 
@@ -311,7 +312,8 @@ impl Hub {
 
     /// A redirect hop is a new ticket of the same request. It keeps the lease within the scope that gave it; what the
     /// request itself brings along to identify somebody stays within its origin.
-    fn redirect(&mut self, id: u64, job: &Arc<Job>, to: url::Url, becomes_get: bool, now: Instant) {
+    fn redirect(&mut self, id: u64, job: &Arc<Job>, hop: Hop, now: Instant) {
+        let Hop { to, becomes_get, after, referrer_policy } = hop;
         let stays = (self.config.stays)(job, &to);
         self.report(id, !stays, Marks::default());
         let mut next = Job::clone(job);
@@ -325,6 +327,9 @@ impl Hub {
         }
         if job.url().origin() != to.origin() {
             next.request.drop_credentials();
+        }
+        if let Some(policy) = referrer_policy {
+            next.request.refer_by(policy);
         }
         next.request.set_url(to);
         let adjust = self.config.context.settings().redirect_priority_adjust;
@@ -340,6 +345,7 @@ impl Hub {
             ticket.attempt = attempt;
             ticket.records = records;
             ticket.before = Some(Answered { job: job.clone(), status, took });
+            ticket.not_before = (!after.is_zero()).then(|| now + after);
             ticket.job = Some(Arc::new(next.clone()));
         }
         self.scheduler(Order::Hop { tag: hop, job: Box::new(next) });
@@ -362,6 +368,7 @@ impl Hub {
             ticket.slot = Some(slot);
             ticket.wants_sent = wants_sent;
         }
+        let wait = ticket.not_before.take().map_or(Duration::ZERO, |due| due.saturating_duration_since(now));
         // Of a hop that leads nowhere there is a record with the reason.
         if every_answer && !matches!(verdict, Verdict::Duplicate | Verdict::Offsite) {
             record_hop(ticket, None);
@@ -369,7 +376,13 @@ impl Hub {
         match verdict {
             Verdict::Go if !fetches => {
                 self.free_slot(id);
-                self.put_back_after_group(id, Duration::ZERO, now);
+                self.put_back_after_group(id, wait, now);
+            }
+            Verdict::Go if !wait.is_zero() => {
+                // It waits in the queue: there it holds no place of anybody's, and survives the process.
+                self.free_slot(id);
+                self.keep_hop(id, now);
+                self.put_back_after_group(id, wait, now);
             }
             Verdict::Go => {
                 if ticket.lease.as_ref().is_some_and(|guard| guard.serves(now + MARGIN)) {
@@ -381,7 +394,7 @@ impl Hub {
                     self.acquire(id, now);
                 }
             }
-            Verdict::PutBack => self.put_back_after_group(id, Duration::ZERO, now),
+            Verdict::PutBack => self.put_back_after_group(id, wait, now),
             Verdict::Duplicate | Verdict::Offsite => {
                 let fault = if verdict == Verdict::Offsite {
                     record::filtered_offsite(&job)

@@ -4,6 +4,7 @@
 //! given back, and the last one ends the lease. While there is one the broker renews the lease.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -76,6 +77,30 @@ impl Hub {
             let (lease, tag, expires_at) = (grant.lease.clone(), ticket.tag, grant.expires_at);
             self.acts.push(Act::BrokerControl(BrokerControl::Renew { lease, tag, at, expires_at }));
         }
+    }
+
+    /// Keeps the lease of a hop that has to wait in the queue.
+    pub(super) fn keep_hop(&mut self, id: u64, now: Instant) {
+        if !self.phase.pulls() {
+            return;
+        }
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        let (Some(job), Some(guard)) = (&mut ticket.job, ticket.lease.take_if(|guard| guard.serves(now + MARGIN))) else {
+            return;
+        };
+        let job = Arc::make_mut(job);
+        job.request.keep_lease();
+        let priority = job.request.priority_value().saturating_add(FIRST);
+        job.request.priority(priority);
+        if !guard.is_renewed() {
+            guard.note_renewed();
+            let grant = guard.grant();
+            let at = grant.expires_at.checked_sub(grant.renew_before).unwrap_or(grant.expires_at);
+            let (lease, tag, expires_at) = (grant.lease.clone(), ticket.tag, grant.expires_at);
+            self.acts.push(Act::BrokerControl(BrokerControl::Renew { lease, tag, at, expires_at }));
+        }
+        self.stats.inc("lease/kept");
+        self.kept.0.insert(job.id, guard);
     }
 
     /// What was to follow under the lease is queued: their hosts need not wait for a lease to come back.

@@ -109,6 +109,8 @@ pub(crate) struct Ticket {
     pub(crate) job: Option<Arc<Job>>,
     /// The redirect that led here, as long as no record tells of it.
     pub(crate) before: Option<Answered>,
+    /// The time that the page which led here asks for: until then the hop waits.
+    pub(crate) not_before: Option<Instant>,
     /// The slot whose place it holds.
     pub(crate) slot: Option<SlotKey>,
     pub(crate) wants_sent: bool,
@@ -165,6 +167,7 @@ impl Ticket {
             since: now,
             job: None,
             before: None,
+            not_before: None,
             slot: None,
             wants_sent: false,
             asks: None,

@@ -3,5 +3,8 @@
 #[doc = include_str!("../../docs/scrapy.md")]
 pub mod from_scrapy {}
 
+#[doc = include_str!("../../docs/middlewares.md")]
+pub mod middlewares {}
+
 #[cfg(test)]
 mod tests;

@@ -168,7 +168,8 @@ impl Parser {
         let lease = response.as_ref().and_then(|response| response.lease().cloned());
         let out =
             OutCore::new(origin, job.clone(), context, port, self.config.max_effects, self.config.depth_priority, held.clone())
-                .under(lease);
+                .under(lease)
+                .of(response.clone());
         let Some(alive) = &self.alive else {
             self.finish(Ended { parsed: Box::new(cancelled(tag)) });
             return;

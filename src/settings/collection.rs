@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::rule::{Problem, Rule, describe};
+use crate::api::failure::FailureKind;
 
 /// A list of words.
 pub(crate) struct Words;
@@ -113,6 +114,65 @@ impl Rule for Domains {
          it (as text: separated by commas, or JSON)"
             .to_owned()
     }
+}
+
+/// One host, in the form a URL has it; empty: not set.
+pub(crate) struct OptionalDomain;
+
+impl Rule for OptionalDomain {
+    type Out = Option<String>;
+
+    fn read(&self, value: &Value) -> Result<Option<String>, Problem> {
+        match value {
+            Value::Null => Ok(None),
+            Value::String(text) if text.is_empty() => Ok(None),
+            Value::String(text) if !text.starts_with('.') && !text.contains('*') => {
+                url::Host::parse(text).map_or_else(|_| self.refuse(value), |host| Ok(Some(host.to_string())))
+            }
+            _ => self.refuse(value),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        "domain"
+    }
+
+    fn allowed(&self) -> String {
+        "a host name without scheme, port, path or wildcard; it covers the names below it (empty: not set)".to_owned()
+    }
+}
+
+/// A list of kinds of failure that another attempt may cure.
+pub(crate) struct Kinds;
+
+impl Rule for Kinds {
+    type Out = Vec<FailureKind>;
+
+    fn read(&self, value: &Value) -> Result<Vec<FailureKind>, Problem> {
+        let Value::Array(items) = value else {
+            return self.refuse(value);
+        };
+        let named = |name: &str| FailureKind::OF_ATTEMPTS.iter().copied().find(|kind| kind.name() == name);
+        items.iter().map(|item| item.as_str().and_then(named).map_or_else(|| self.refuse(item), Ok)).collect()
+    }
+
+    fn convert(&self, text: &str) -> Value {
+        list_from_text(text, |word| Value::from(word))
+    }
+
+    fn kind(&self) -> &'static str {
+        "list of kinds"
+    }
+
+    fn allowed(&self) -> String {
+        let names: Vec<&str> = FailureKind::OF_ATTEMPTS.iter().map(|kind| kind.name()).collect();
+        format!("a list of {} (as text: separated by commas, or JSON)", names.join(", "))
+    }
+}
+
+/// What is retried unless the settings say otherwise.
+pub(crate) fn retried_kinds() -> Vec<&'static str> {
+    FailureKind::OF_ATTEMPTS.iter().filter(|kind| kind.is_retryable()).map(|kind| kind.name()).collect()
 }
 
 /// A list of HTTP status codes.

@@ -145,6 +145,22 @@ pub(crate) fn half_plane(settings: &Settings) -> Option<Half> {
     (!given.is_empty() && !missing.is_empty()).then_some(Half { what, way_out, given, missing })
 }
 
+/// Whether HTTP authentication is set up by half: a password for nobody, or for everybody.
+pub(crate) fn half_auth(settings: &Settings) -> Option<Half> {
+    let named = [("HTTPAUTH_USER", settings.httpauth_user.is_some()), ("HTTPAUTH_PASS", settings.httpauth_pass.is_some())];
+    let mut given: Vec<&'static str> = named.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
+    let way_out = "give HTTPAUTH_DOMAIN with HTTPAUTH_USER or HTTPAUTH_PASS, or none of them";
+    let missing = match (given.is_empty(), settings.httpauth_domain.is_some()) {
+        (false, false) => vec!["HTTPAUTH_DOMAIN"],
+        (true, true) => {
+            given.push("HTTPAUTH_DOMAIN");
+            vec!["HTTPAUTH_USER"]
+        }
+        _ => return None,
+    };
+    Some(Half { what: "HTTP authentication", way_out, given, missing })
+}
+
 /// Reads a secret that has no fault.
 fn secret(value: &Value, fault: impl Fn(&str) -> Option<&'static str>) -> Result<Option<Secret>, String> {
     let Some(text) = text_of(value)? else {

@@ -353,7 +353,7 @@ impl Layers {
                 ),
             );
         }
-        let halves = [delivery::half(settings), delivery::half_plane(settings)];
+        let halves = [delivery::half(settings), delivery::half_plane(settings), delivery::half_auth(settings)];
         for delivery::Half { what, way_out, mut given, mut missing } in halves.into_iter().flatten() {
             // What a secret will say is given, even if nobody knows it yet.
             given.extend(missing.extract_if(.., |key| unknown.contains(key)));

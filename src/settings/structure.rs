@@ -31,6 +31,30 @@ impl Rule for HeaderText {
     }
 }
 
+/// The user name of HTTP basic authentication, empty for none. A colon would end it (RFC 7617, 2).
+pub(crate) struct UserName;
+
+impl Rule for UserName {
+    type Out = Option<String>;
+
+    fn read(&self, value: &Value) -> Result<Option<String>, Problem> {
+        match value {
+            Value::Null => Ok(None),
+            Value::String(text) if text.is_empty() => Ok(None),
+            Value::String(text) if !text.contains(|c: char| c.is_control() || c == ':') => Ok(Some(text.clone())),
+            _ => self.refuse(value),
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        "text"
+    }
+
+    fn allowed(&self) -> String {
+        "text on one line without a colon (empty: not set)".to_owned()
+    }
+}
+
 /// A table of header names and values.
 pub(crate) struct HeaderTable;
 

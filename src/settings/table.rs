@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::collection::{Codes, Components, Domains, Words};
+use super::collection::{Codes, Components, Domains, Kinds, OptionalDomain, Words, retried_kinds};
 use super::delivery::{ApiKey, BaseUrl, SecretKey};
 use super::frontier::{FrontierRule, FrontierStore};
 use super::key::{Key, Reload, settings_table};
@@ -19,13 +19,15 @@ use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
 use super::secret::Secret;
-use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules};
+use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules, UserName};
 use super::value::{
     Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
     RequestRecords, UnmatchedLease,
 };
 use super::watched::{ConfigNames, MarkerRules};
+use crate::api::failure::FailureKind;
 use crate::html::{Limits, PageOptions};
+use crate::web::referrer_policy::ReferrerPolicy;
 
 const DAY: f64 = 86_400.0;
 
@@ -38,6 +40,18 @@ settings_table! {
         /// Headers given to every request that lacks them.
         "DEFAULT_REQUEST_HEADERS" Restart default_request_headers: Headers = HeaderTable,
             json!({"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "Accept-Language": "en"});
+        /// User name of HTTP basic authentication; with `HTTPAUTH_PASS` it is given to `HTTPAUTH_DOMAIN` and to nobody else, and
+        /// only where neither identity nor request bring an `Authorization` of their own.
+        "HTTPAUTH_USER" Restart httpauth_user: Option<String> = UserName, json!(null);
+        /// Its password. Best given in the environment; never shown.
+        "HTTPAUTH_PASS" Restart httpauth_pass: Option<Secret> = SecretKey, json!(null);
+        /// The host it is for, with every name below it. Needed wherever user or password are given.
+        "HTTPAUTH_DOMAIN" Restart httpauth_domain: Option<String> = OptionalDomain, json!(null);
+        /// Send a `Referer` with requests that a page's callback made.
+        "REFERER_ENABLED" Restart referer_enabled: bool = Flag, json!(true);
+        /// How much of the page's address it tells, where neither the request nor the page say so themselves.
+        "REFERRER_POLICY" Restart referrer_policy: ReferrerPolicy = Choice { of: &ReferrerPolicy::NAMED, note: "" },
+            json!("no-referrer-when-downgrade");
         /// Domains the crawl stays in, each with everything below it; empty: no limit.
         /// A spider's own list goes before this one.
         "ALLOWED_DOMAINS" Restart allowed_domains: Vec<String> = Domains, json!([]);
@@ -114,12 +128,21 @@ settings_table! {
         "REDIRECT_MAX_TIMES" Restart redirect_max_times: u32 = Whole::<u32>::between(0, 1_000), json!(20);
         /// Added to the priority of a request that was redirected.
         "REDIRECT_PRIORITY_ADJUST" Live redirect_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(2);
+        /// Follow what a page asks for by `<meta http-equiv=refresh>` or a `Refresh` header: a hop like a redirect, after the time
+        /// that it names.
+        "METAREFRESH_ENABLED" Restart metarefresh_enabled: bool = Flag, json!(true);
+        /// A page that asks for this much time, or more, is not left: it goes to its callback.
+        "METAREFRESH_MAXDELAY" Restart metarefresh_maxdelay: Duration = Span::seconds(0.0, DAY), json!(100);
+        /// Elements in which a refresh counts for nothing.
+        "METAREFRESH_IGNORE_TAGS" Restart metarefresh_ignore_tags: Vec<String> = Words, json!(["noscript"]);
         /// Repeat failed attempts.
         "RETRY_ENABLED" Live retry_enabled: bool = Flag, json!(true);
         /// Attempts after the first one.
         "RETRY_TIMES" Live retry_times: u32 = Whole::<u32>::between(0, 1_000), json!(2);
         /// Status codes that are retried.
         "RETRY_HTTP_CODES" Live retry_http_codes: Vec<u16> = Codes, json!([500, 502, 503, 504, 522, 524, 408, 429]);
+        /// Kinds of failure that are retried.
+        "RETRY_EXCEPTIONS" Live retry_exceptions: Vec<FailureKind> = Kinds, json!(retried_kinds());
         /// Added to the priority of a request that is retried.
         "RETRY_PRIORITY_ADJUST" Live retry_priority_adjust: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(-1);
         /// Wait before the first retry; doubles with each further one, with jitter.

@@ -67,6 +67,24 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The ways in which an attempt can fail: those that `RETRY_EXCEPTIONS` may name.
+    pub const OF_ATTEMPTS: &[Self] = &[
+        Self::Resolve,
+        Self::Refused,
+        Self::ConnectTimeout,
+        Self::Timeout,
+        Self::IdleTimeout,
+        Self::Lost,
+        Self::Tls,
+        Self::Proxy,
+        Self::ProxyAuth,
+        Self::BadReply,
+        Self::DataLoss,
+        Self::LeaseLost,
+        Self::Decode,
+        Self::TooLarge,
+    ];
+
     /// The kind's name in counters and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -150,7 +168,7 @@ impl FailureKind {
         )
     }
 
-    /// Whether another attempt may succeed (Scrapy's `RETRY_EXCEPTIONS`, as kinds).
+    /// Whether another attempt may succeed: the default of `RETRY_EXCEPTIONS`.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::{HandleStatus, LeaseTarget, Request};
 use crate::api::step::StepData;
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// What most requests leave at its default. It shows itself in tests only, since headers and cookies may be credentials.
 #[derive(Clone, Default, PartialEq)]
@@ -32,22 +33,38 @@ pub(crate) struct Extra {
     pub(crate) allow_offsite: bool,
 }
 
+/// How much a request tells of the page it is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Referring {
+    pub(crate) policy: ReferrerPolicy,
+    /// Whether the spider said so, rather than a page.
+    pub(crate) own: bool,
+}
+
 /// All of a request.
 pub(crate) struct Parts<'a> {
     pub(crate) url: &'a Url,
     pub(crate) step: &'a StepData,
     pub(crate) priority: i32,
     pub(crate) dont_filter: bool,
+    pub(crate) referring: Option<Referring>,
     pub(crate) extra: Option<&'a Extra>,
 }
 
 impl Request {
     pub(crate) fn parts(&self) -> Parts<'_> {
-        let Self { url, step, priority, dont_filter, extra } = self;
-        Parts { url, step, priority: *priority, dont_filter: *dont_filter, extra: extra.as_deref() }
+        let Self { url, step, priority, dont_filter, referring, extra } = self;
+        Parts { url, step, priority: *priority, dont_filter: *dont_filter, referring: *referring, extra: extra.as_deref() }
     }
 
-    pub(crate) fn assemble(url: Url, step: StepData, priority: i32, dont_filter: bool, extra: Option<Extra>) -> Self {
-        Self { url, step, priority, dont_filter, extra: extra.map(Box::new) }
+    pub(crate) fn assemble(
+        url: Url,
+        step: StepData,
+        priority: i32,
+        dont_filter: bool,
+        referring: Option<Referring>,
+        extra: Option<Extra>,
+    ) -> Self {
+        Self { url, step, priority, dont_filter, referring, extra: extra.map(Box::new) }
     }
 }

@@ -13,12 +13,14 @@ use serde_json::{Map, json};
 use super::*;
 use crate::api::middleware::Middleware;
 use crate::api::request::{HandleStatus, Request};
+use crate::downloader::message::Hop;
 use crate::plane::{About, Credential, IdentityKey, LeaseId, ProxyUrl};
 use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
 mod identities;
+mod leading;
 mod leases;
 
 const PAGE: &str = "https://shop.example/p?page=1";
@@ -191,7 +193,7 @@ async fn a_redirect_is_decided_before_retry_and_status() {
     let sent = "https://shop.example/p?page=1&key=canary-a-query";
     let hop = Answer::redirect(302, "/next").header("set-cookie", "c=2; Path=/");
     wire.get(sent, [hop, Answer::new(302, ""), Answer::redirect(302, "/next"), Answer::redirect(302, "mailto:x")]);
-    let Verdict::Redirect { to, becomes_get: false } = stage.verdict(&job(PAGE)).await else { panic!() };
+    let Verdict::Redirect(Hop { to, becomes_get: false, .. }) = stage.verdict(&job(PAGE)).await else { panic!() };
     assert_eq!(to.as_str(), "https://shop.example/next");
     let mut next = job(to.as_str());
     next.hops = 1;

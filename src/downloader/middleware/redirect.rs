@@ -1,25 +1,19 @@
 //! Redirects by status and `Location` (RFC 9110, 15.4). Decides; never sends.
 
+use std::time::Duration;
+
 use http::header::LOCATION;
 use http::{HeaderMap, Method, StatusCode};
-use url::Url;
 
 use super::granted;
 use super::http_error::asks_for;
+use super::referer::policy_of;
 use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::config::RedirectRules;
+use crate::downloader::message::Hop;
 use crate::plane::Credential;
 use crate::scheduler::job::Job;
 use crate::web::location::resolve_location;
-
-/// A redirect that is followed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Hop {
-    /// Where to.
-    pub(crate) to: Url,
-    /// Whether method and body are dropped.
-    pub(crate) becomes_get: bool,
-}
 
 /// Whether a status says that the resource is elsewhere.
 pub(crate) fn is_redirect(status: StatusCode) -> bool {
@@ -41,7 +35,8 @@ pub(crate) fn decide(
         return None;
     }
     let location = headers.get(LOCATION)?;
-    Some(follow(rules, job, credential, status, location.as_bytes()))
+    let hop = follow(rules, job, credential, status, location.as_bytes());
+    Some(hop.map(|hop| Hop { referrer_policy: policy_of(headers), ..hop }))
 }
 
 fn follow(rules: RedirectRules, job: &Job, credential: &Credential, status: StatusCode, location: &[u8]) -> Result<Hop, Fault> {
@@ -59,12 +54,18 @@ fn follow(rules: RedirectRules, job: &Job, credential: &Credential, status: Stat
     if !matches!(to.scheme(), "http" | "https") || !to.has_host() {
         return Err(target(format!("a redirect to the scheme {:?} is not followed, only http and https are", to.scheme())));
     }
+    check_hops(rules, job)?;
+    Ok(Hop { to, becomes_get: becomes_get(status, job.method()), after: Duration::ZERO, referrer_policy: None })
+}
+
+/// Whether the request may go on to yet another URL.
+pub(super) fn check_hops(rules: RedirectRules, job: &Job) -> Result<(), Fault> {
     if job.hops >= rules.max_hops {
         let message =
             format!("max redirections reached: {} were followed, REDIRECT_MAX_TIMES allows {}", job.hops, rules.max_hops);
         return Err(Fault::new(FailureKind::RedirectLimit, message));
     }
-    Ok(Hop { to, becomes_get: becomes_get(status, job.method()) })
+    Ok(())
 }
 
 /// 303 turns everything but HEAD into GET, 301 and 302 turn POST into GET, 307 and 308 nothing.

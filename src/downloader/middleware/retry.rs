@@ -75,9 +75,9 @@ pub(crate) fn class_path(kind: FailureKind) -> Cow<'static, str> {
     })
 }
 
-/// Whether a fault is of a kind that another attempt may cure.
-pub(crate) fn is_retryable(fault: &Fault) -> bool {
-    fault.kind.is_retryable()
+/// Whether a fault is of a kind that is repeated.
+pub(crate) fn is_retryable(rules: &RetryRules, fault: &Fault) -> bool {
+    rules.kinds.contains(&fault.kind)
 }
 
 impl Jitter {
@@ -107,6 +107,7 @@ mod tests {
             enabled: true,
             times: 2,
             codes: vec![503],
+            kinds: vec![FailureKind::Timeout],
             backoff: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             retry_after_max: Duration::from_secs(300),
@@ -141,6 +142,13 @@ mod tests {
         for (asked, least, most) in [(None, 0, 1), (Some(30), 30, 30), (Some(0), 0, 1), (Some(9_999), 300, 300)] {
             let wait = wait(&rules(), 0, asked.map(Duration::from_secs), &jitter);
             assert!(wait >= Duration::from_secs(least) && wait <= Duration::from_secs(most), "{asked:?} {wait:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_kinds_that_are_named_are_repeated() {
+        for (kind, expected) in [(FailureKind::Timeout, true), (FailureKind::Lost, false)] {
+            assert_eq!(is_retryable(&rules(), &Fault::new(kind, "x")), expected, "{kind}");
         }
     }
 

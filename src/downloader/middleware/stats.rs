@@ -52,6 +52,12 @@ pub(crate) fn redirect(stats: &Stats, status: StatusCode) {
     stats.inc(format!("redirect/status_count/{}", status.as_u16()));
 }
 
+/// Counts a refresh that is followed.
+pub(crate) fn refresh(stats: &Stats) {
+    stats.inc("redirect/count");
+    stats.inc("redirect/refresh_count");
+}
+
 /// Counts a redirect that is not followed.
 pub(crate) fn redirect_refused(stats: &Stats, fault: &Fault) {
     stats.inc(match fault.kind {

@@ -12,7 +12,7 @@ use crate::api::context::Context;
 use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
-use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Verdict as Made};
+use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Verdict as Made};
 use crate::engine::act::Act;
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Fact, StopReason};
@@ -171,7 +171,7 @@ fn a_hop_within_the_rule_to_another_host_keeps_the_lease_but_not_what_the_reques
     let (tag, _) = alone.ask("http://www.shop.test/a", change).unwrap();
     alone.grant(tag);
     let to = "http://cdn.shop.test/b".parse().unwrap();
-    alone.fetched(tag, Made::Redirect { to, becomes_get: false }, Attempt::answered(302));
+    alone.fetched(tag, Made::Redirect(Hop::to(to)), Attempt::answered(302));
     let acts = alone.acts();
     let reports = report(&acts);
     assert_eq!((reports.len(), reports[0].release), (1, false));
@@ -194,7 +194,7 @@ fn a_hop_within_the_rule_to_another_host_keeps_the_lease_but_not_what_the_reques
 #[test]
 fn a_report_without_callback_carries_the_marks_of_rules() {
     let retry = || Made::Retry { reason: "again".into(), after: Duration::ZERO };
-    let redirect = || Made::Redirect { to: "http://far.test/".parse().unwrap(), becomes_get: false };
+    let redirect = || Made::Redirect(Hop::to("http://far.test/".parse().unwrap()));
     for verdict in [retry(), redirect()] {
         let mut alone = Alone::new();
         let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();

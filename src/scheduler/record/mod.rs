@@ -4,8 +4,9 @@
 //! each with its tag and length, in rising order of tags. Numbers are LEB128 varints (signed ones zigzag), ids
 //! and keys 16 bytes in little endian, texts UTF-8. There is no checksum: stores that need one add it.
 //!
-//! Version 1, flags, tags and their meaning are part of the format on disk: they are added to and never changed.
-//! Whoever adds a flag or tag raises the version, since an older reader refuses what it does not know.
+//! Versions, flags, tags and their meaning are part of the format on disk: they are added to and never changed.
+//! Whoever adds a flag or tag raises the version, since an older reader refuses what it does not know. A record is written
+//! in the lowest version that has all of its fields, so that a program of before can go on with what it knows.
 
 mod read;
 mod wire;
@@ -16,8 +17,8 @@ use std::time::Duration;
 use self::read::Reader;
 use super::job::{Job, JobKind, RequestId};
 
-/// The version written, and the newest that can be read.
-pub(crate) const VERSION: u8 = 1;
+/// The newest version that is written and read.
+pub(crate) const VERSION: u8 = 2;
 
 /// What is said of a job without reading all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{Peek, RecordError, VERSION, wire};
-use crate::api::request::{Extra, HandleStatus, LeaseTarget, Request};
+use crate::api::request::{Extra, HandleStatus, LeaseTarget, Referring, Request};
 use crate::api::step::StepData;
 use crate::scheduler::job::{Job, JobKind, RequestId};
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// What is left of the bytes.
 #[derive(Debug, Clone)]
@@ -20,7 +21,7 @@ pub(super) struct Reader<'a>(&'a [u8]);
 /// Reads from the version up to the URL.
 pub(super) fn peek<'a>(reader: &mut Reader<'a>) -> Result<Peek<'a>, RecordError> {
     match reader.byte("version")? {
-        VERSION => {}
+        1..=VERSION => {}
         0 => return Err(damaged("version", "0")),
         found => return Err(RecordError::Newer { found }),
     }
@@ -68,7 +69,7 @@ pub(super) fn job(peek: &Peek<'_>, reader: &mut Reader<'_>) -> Result<Job, Recor
         let len = reader.length(name(tag))?;
         let mut field = Reader(reader.take(len, name(tag))?);
         match &mut extra {
-            _ if tag < wire::METHOD => of_job(tag, &mut field, peek.url, &mut rest)?,
+            _ if tag < wire::METHOD || tag == wire::REFERRING => of_job(tag, &mut field, peek.url, &mut rest)?,
             Some(extra) => of_request(tag, &mut field, extra)?,
             None => return Err(damaged("flags", format_args!("they do not announce field {tag}"))),
         }
@@ -76,8 +77,8 @@ pub(super) fn job(peek: &Peek<'_>, reader: &mut Reader<'_>) -> Result<Job, Recor
             return Err(damaged(name(tag), format_args!("{} bytes too many", field.0.len())));
         }
     }
-    let Rest { parent_url, attempts, hops, chain, first_url } = rest;
-    let request = Request::assemble(url, step, peek.priority, is(wire::UNFILTERED), extra);
+    let Rest { parent_url, attempts, hops, chain, first_url, referring } = rest;
+    let request = Request::assemble(url, step, peek.priority, is(wire::UNFILTERED), referring, extra);
     let Peek { id, key, kind, parent, .. } = *peek;
     Ok(Job { id, key, kind, request, parent, parent_url, depth, attempts, hops, chain, first_url })
 }
@@ -90,6 +91,7 @@ struct Rest {
     hops: u32,
     chain: Vec<u128>,
     first_url: Option<Arc<str>>,
+    referring: Option<Referring>,
 }
 
 fn of_job(tag: u8, field: &mut Reader<'_>, url: &str, rest: &mut Rest) -> Result<(), RecordError> {
@@ -104,6 +106,7 @@ fn of_job(tag: u8, field: &mut Reader<'_>, url: &str, rest: &mut Rest) -> Result
             }
         }
         wire::FIRST_URL => rest.first_url = Some(field.near(url, name)?),
+        wire::REFERRING => rest.referring = Some(referring(field.byte(name)?, name)?),
         _ => return Err(RecordError::UnknownField { tag }),
     }
     Ok(())
@@ -241,6 +244,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn referring(byte: u8, field: &'static str) -> Result<Referring, RecordError> {
+    let number = byte & !wire::OWN;
+    let policy = ReferrerPolicy::ALL.get(usize::from(number)).copied();
+    let policy = policy.ok_or_else(|| damaged(field, format_args!("policy {number} of at most 7")))?;
+    Ok(Referring { policy, own: byte & wire::OWN != 0 })
+}
+
 fn meta(bytes: &[u8], field: &'static str) -> Result<Map<String, Value>, RecordError> {
     if bytes.is_empty() {
         return Err(damaged(field, format_args!("it nests too deep to be kept, at most {} levels are", wire::META_LEVELS)));
@@ -276,6 +286,7 @@ const fn name(tag: u8) -> &'static str {
         wire::LEASE => "lease target",
         wire::SESSION_KEY => "session key",
         wire::STATUSES => "handled statuses",
+        wire::REFERRING => "referrer policy",
         _ => "unknown field",
     }
 }

@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::*;
-use crate::api::request::{Extra, HandleStatus, LeaseTarget, Request};
+use crate::api::request::{Extra, HandleStatus, LeaseTarget, Referring, Request};
 use crate::api::step::StepData;
 use crate::scheduler::testing::{child, job};
+use crate::web::referrer_policy::ReferrerPolicy;
 
 fn encoded(job: &Job, not_before: Duration) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -25,12 +26,12 @@ fn assert_same(a: &Job, b: &Job) {
     };
     assert_eq!(rest(a), rest(b));
     let (a, b) = (a.request.parts(), b.request.parts());
-    assert_eq!((a.url, a.priority, a.dont_filter), (b.url, b.priority, b.dont_filter));
+    assert_eq!((a.url, a.priority, a.dont_filter, a.referring), (b.url, b.priority, b.dont_filter, b.referring));
     assert_eq!(a.step.as_bytes(), b.step.as_bytes());
     assert!(a.extra == b.extra, "the rare fields differ");
 }
 
-/// One with every field set.
+/// One with every field of version 1 set.
 fn full() -> Job {
     let mut job = child(RequestId(9), 3, "https://u:p@shop.example:444/list?page=2#top");
     job.kind = JobKind::Robots;
@@ -54,6 +55,38 @@ fn a_record_of_version_1_reads_and_writes_the_same_for_ever() {
     let (read, at) = decode(&written).unwrap();
     assert_same(&read, &full());
     assert_eq!(at, not_before);
+}
+
+/// One with every field that came with version 2 set as well.
+fn full_2() -> Job {
+    let mut job = full();
+    job.request.referrer_policy(ReferrerPolicy::SameOrigin);
+    job
+}
+
+#[test]
+fn a_record_of_version_2_reads_and_writes_the_same_for_ever() {
+    let written = hex(include_str!("golden_v2.hex"));
+    let not_before = Duration::new(1_800_000_000, 5);
+    assert_eq!(to_hex(&encoded(&full_2(), not_before)), to_hex(&written));
+    let (read, at) = decode(&written).unwrap();
+    assert_same(&read, &full_2());
+    assert_eq!(at, not_before);
+}
+
+#[test]
+fn what_version_1_can_say_is_written_in_version_1() {
+    let version = |job: &Job| encoded(job, Duration::ZERO)[0];
+    assert_eq!((version(&full()), version(&full_2())), (1, 2));
+    let mut plain = job(0, "http://a/");
+    plain.request.refer_by(ReferrerPolicy::NoReferrer);
+    let bytes = encoded(&plain, Duration::ZERO);
+    assert_same(&decode(&bytes).unwrap().0, &plain);
+    assert_eq!(bytes.len(), encoded(&job(0, "http://a/"), Duration::ZERO).len() + 3, "a page's policy costs three bytes");
+    for number in [8, 0x7f, 0xff] {
+        let damaged = [&bytes[..bytes.len() - 1], &[number]].concat();
+        assert!(matches!(decode(&damaged), Err(RecordError::Damaged { field: "referrer policy", .. })), "{number}");
+    }
 }
 
 #[test]
@@ -97,9 +130,10 @@ fn a_record_cut_anywhere_is_an_error_or_a_job_of_fewer_fields() {
 #[test]
 fn a_newer_or_foreign_record_is_told_from_a_damaged_one() {
     let mut bytes = encoded(&job(0, "http://a/"), Duration::ZERO);
-    bytes[0] = 2;
-    assert_eq!(decode(&bytes).unwrap_err(), RecordError::Newer { found: 2 });
-    assert_eq!(peek(&bytes).unwrap_err(), RecordError::Newer { found: 2 });
+    let newer = VERSION + 1;
+    bytes[0] = newer;
+    assert_eq!(decode(&bytes).unwrap_err(), RecordError::Newer { found: newer });
+    assert_eq!(peek(&bytes).unwrap_err(), RecordError::Newer { found: newer });
     bytes[0] = 0;
     assert!(matches!(decode(&bytes), Err(RecordError::Damaged { field: "version", .. })));
     assert_eq!(decode(&[]).unwrap_err(), RecordError::Short { field: "version" });
@@ -108,7 +142,7 @@ fn a_newer_or_foreign_record_is_told_from_a_damaged_one() {
 #[test]
 fn what_is_not_known_is_not_passed_over() {
     let plain = encoded(&job(0, "http://a/"), Duration::ZERO);
-    for tag in [16, 255] {
+    for tag in [wire::REFERRING + 1, 255] {
         let mut special = job(0, "http://a/");
         special.request.retries(1);
         let mut bytes = encoded(&special, Duration::ZERO);
@@ -271,6 +305,7 @@ prop_compose! {
         share in any::<bool>(),
         step in vec(any::<u8>(), 0..40),
         (priority, unfiltered) in any::<(i32, bool)>(),
+        referring in option::of((0_usize..8, any::<bool>())),
         extra in option::of(extra()),
         (depth, attempts, hops) in any::<(u32, u32, u32)>(),
         chain in vec(any::<u128>(), 0..20),
@@ -280,7 +315,7 @@ prop_compose! {
             id: RequestId(id),
             key,
             kind: if is_robots { JobKind::Robots } else { JobKind::Page },
-            request: Request::assemble(url, StepData::from_bytes(&step), priority, unfiltered, extra),
+            request: Request::assemble(url, StepData::from_bytes(&step), priority, unfiltered, referring.map(|(n, own)| Referring { policy: ReferrerPolicy::ALL[n], own }), extra),
             parent: parent.map(RequestId),
             parent_url: page.map(Into::into),
             depth, attempts, hops, chain,

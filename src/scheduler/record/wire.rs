@@ -53,3 +53,9 @@ pub(super) const LEASE: u8 = 13;
 pub(super) const SESSION_KEY: u8 = 14;
 /// Status codes; none stands for all.
 pub(super) const STATUSES: u8 = 15;
+/// Tags up to this one are in version 1.
+pub(super) const LAST_OF_1: u8 = STATUSES;
+/// A byte: the number of a referrer policy, from 0, plus [`OWN`] where the spider said so itself. Since version 2.
+pub(super) const REFERRING: u8 = 16;
+/// Added to the number of a policy.
+pub(super) const OWN: u8 = 0x80;

@@ -7,17 +7,19 @@ use serde_json::{Map, Value};
 use url::Position;
 
 use super::{VERSION, wire};
-use crate::api::request::{Extra, HandleStatus, Parts};
+use crate::api::request::{Extra, HandleStatus, Parts, Referring};
 use crate::scheduler::job::{Job, JobKind};
+use crate::web::referrer_policy::ReferrerPolicy;
 
 /// Appends the job.
 pub(super) fn job(job: &Job, not_before: Duration, into: &mut Vec<u8>) {
     // All fields by name: a new one is not forgotten here.
     let Job { id, key, kind, request, parent, parent_url, depth, attempts, hops, chain, first_url } = job;
-    let Parts { url, step, priority, dont_filter, extra } = request.parts();
+    let Parts { url, step, priority, dont_filter, referring, extra } = request.parts();
     let text = url.as_str();
     into.reserve(160 + text.len() + step.len());
-    into.push(VERSION);
+    let place = into.len();
+    into.push(1);
     number(flags(*kind, parent.is_some(), !not_before.is_zero(), dont_filter, extra), into);
     into.extend_from_slice(&id.0.to_le_bytes());
     if let Some(parent) = parent {
@@ -51,6 +53,20 @@ pub(super) fn job(job: &Job, not_before: Duration, into: &mut Vec<u8>) {
     if let Some(extra) = extra {
         rare(extra, into);
     }
+    let mut newest = wire::LAST_OF_1;
+    if let Some(referring) = referring {
+        newest = wire::REFERRING;
+        field(wire::REFERRING, into, |into| into.push(policy(referring)));
+    }
+    if let Some(version) = into.get_mut(place).filter(|_| newest > wire::LAST_OF_1) {
+        *version = VERSION;
+    }
+}
+
+/// The number of a policy is its place among all.
+fn policy(Referring { policy, own }: Referring) -> u8 {
+    let number = ReferrerPolicy::ALL.iter().zip(0..).find(|(known, _)| **known == policy).map_or(0, |(_, number)| number);
+    if own { number | wire::OWN } else { number }
 }
 
 fn flags(kind: JobKind, has_parent: bool, is_later: bool, unfiltered: bool, extra: Option<&Extra>) -> u64 {

@@ -187,6 +187,24 @@ fn half_of_the_settings_of_a_backend_is_one_error_that_names_both_halves() {
 }
 
 #[test]
+fn a_user_for_every_host_is_half_an_authentication() {
+    for (layers, names) in [
+        (Layers::new().set("HTTPAUTH_USER=anna"), "HTTPAUTH_USER (-s) without HTTPAUTH_DOMAIN (not set)"),
+        (
+            Layers::new().set("HTTPAUTH_USER=anna").set("HTTPAUTH_PASS=canary"),
+            "HTTPAUTH_USER (-s) and HTTPAUTH_PASS (-s) without HTTPAUTH_DOMAIN (not set)",
+        ),
+        (Layers::new().set("HTTPAUTH_DOMAIN=a.example"), "HTTPAUTH_DOMAIN (-s) without HTTPAUTH_USER (not set)"),
+    ] {
+        let advice = "give HTTPAUTH_DOMAIN with HTTPAUTH_USER or HTTPAUTH_PASS, or none of them";
+        assert_eq!(refused(layers), format!("HTTP authentication is set up by half: found {names}; {advice}"));
+    }
+    let whole = Layers::new().set("HTTPAUTH_PASS=canary").set("HTTPAUTH_DOMAIN=A.example").resolve().unwrap();
+    assert_eq!(whole.settings.httpauth_domain.as_deref(), Some("a.example"));
+    assert!(!format!("{:?}", whole.settings).contains("canary"));
+}
+
+#[test]
 fn what_the_job_store_takes_too_needs_no_backend() {
     for pair in ["APCLOUDY_ON_FATAL=stop", "APCLOUDY_REQUEST_RECORDS=all", "APCLOUDY_BATCH_SIZE=1", "APCLOUDY_URL="] {
         assert!(Layers::new().set(pair).resolve().is_ok(), "{pair}");

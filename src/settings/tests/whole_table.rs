@@ -44,6 +44,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("APCLOUDY_REQUEST_RECORDS", _) => (json!("all"), "all".to_owned()),
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
+        ("REFERRER_POLICY", _) => (json!("origin"), "origin".to_owned()),
         ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
@@ -58,6 +59,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "list of text") => (json!(["a", "b"]), "a, b".to_owned()),
         (_, "list of domains") => (json!(["a.example", "b.example"]), "a.example,B.example".to_owned()),
         (_, "list of codes") => (json!([404, 410]), "404,410".to_owned()),
+        (_, "list of kinds") => (json!(["timeout", "decode"]), "timeout, decode".to_owned()),
+        (_, "domain") => (json!("A.example"), "a.example".to_owned()),
         (_, "table of headers") => typed(json!({"Accept": "text/html"})),
         (_, "table of components") => (json!({"a": 300, "b": false}), r#"{"a": 300, "b": null}"#.to_owned()),
         (_, "table of feeds") => typed(json!({"a.csv": {"format": "csv", "overwrite": true}})),
@@ -67,7 +70,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (name, kind) => panic!("no sample for {name} of type {kind}"),
     };
     let bad = match key.type_text() {
-        "text" | "path" | "integer or text" | "secret" => json!(["canary"]),
+        "text" | "path" | "integer or text" | "secret" | "domain" => json!(["canary"]),
         _ => json!("canary"),
     };
     (good, text, bad)
@@ -75,10 +78,14 @@ fn samples(key: &Key) -> (Value, String, Value) {
 
 /// Settings without which a value of this key is refused.
 fn companions(name: &str) -> Vec<(&'static str, Value)> {
-    let wholes: [&[(&'static str, &str)]; 2] = [
+    let wholes: [&[(&'static str, &str)]; 3] = [
         &[("APCLOUDY_URL", "http://a.example"), ("APCLOUDY_API_KEY", "a"), ("APCLOUDY_SECRET_KEY", "a")],
         &[("SPINNERET_URL", "http://a.example"), ("SPINNERET_TOKEN", "a")],
+        &[("HTTPAUTH_USER", "a"), ("HTTPAUTH_DOMAIN", "a.example")],
     ];
+    if name == "HTTPAUTH_PASS" {
+        return vec![("HTTPAUTH_DOMAIN", json!("a.example"))];
+    }
     if name == "SPINNERET_BACKOFF" {
         return vec![("SPINNERET_BACKOFF_MAX", json!(5))];
     }
@@ -185,6 +192,12 @@ fn the_documented_defaults_hold() {
     assert_eq!(settings.spool_sync_ms, Duration::from_millis(100));
     assert_eq!(settings.frontier_sync_ms, Duration::from_millis(100));
     assert_eq!(settings.retry_http_codes, [500, 502, 503, 504, 522, 524, 408, 429]);
+    assert!(settings.retry_exceptions.iter().all(|kind| kind.is_retryable()) && settings.retry_exceptions.len() == 12);
+    assert_eq!(settings.referrer_policy, crate::web::referrer_policy::ReferrerPolicy::NoReferrerWhenDowngrade);
+    assert_eq!(
+        (settings.metarefresh_maxdelay.as_secs(), &*settings.metarefresh_ignore_tags),
+        (100, &["noscript".to_owned()][..])
+    );
     assert_eq!(settings.user_agent, format!("dragline/{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(settings.default_request_headers.get("accept-language"), Some("en"));
     assert_eq!(settings.spool_max_bytes, 1 << 30);

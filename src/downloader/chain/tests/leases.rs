@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::downloader::Markers;
+use crate::downloader::message::Hop;
 use crate::downloader::middleware::granted;
 use crate::settings::MarkerRule;
 
@@ -39,7 +40,7 @@ async fn a_hop_under_another_lease_carries_nothing_of_the_old_one() {
                 for other in ["a", "b", "c"] {
                     assert_eq!(sent.contains(&format!("canary-{other}")), other == name, "{round} {hop} {sent}");
                 }
-                if let Verdict::Redirect { to, .. } = verdict {
+                if let Verdict::Redirect(Hop { to, .. }) = verdict {
                     assert!(!to.as_str().contains("canary"), "{to}");
                     job.request.set_url(to);
                     job.hops += 1;
@@ -73,7 +74,7 @@ async fn no_url_that_can_be_seen_has_a_granted_value_in_it() {
                 let (verdict, attempt) = stage.run(&job, &grant("a")).await;
                 let mut shown = format!("{attempt:?} {verdict:?}");
                 match &verdict {
-                    Verdict::Redirect { to, .. } => shown.push_str(to.as_str()),
+                    Verdict::Redirect(Hop { to, .. }) => shown.push_str(to.as_str()),
                     Verdict::Deliver(reply) | Verdict::Fail(_, Some(reply)) => {
                         reply.headers.values().for_each(|value| shown.push_str(value.to_str().unwrap()));
                     }
@@ -84,7 +85,7 @@ async fn no_url_that_can_be_seen_has_a_granted_value_in_it() {
         }
     }
     let stage = Stage::new(ScriptedTransport::with_default(|_| Answer::redirect(302, "/z?key=another&page=9&page=8")));
-    let Verdict::Redirect { to, .. } = stage.verdict(&job("https://shop.example/a")).await else { panic!() };
+    let Verdict::Redirect(Hop { to, .. }) = stage.verdict(&job("https://shop.example/a")).await else { panic!() };
     assert_eq!(to.as_str(), "https://shop.example/z?key=another&page=8", "a granted name with another value stays");
 }
 

@@ -14,6 +14,7 @@ mod limits;
 mod live;
 mod records;
 mod redirects;
+mod refreshes;
 mod refusals;
 mod reports;
 mod restarts;

@@ -38,6 +38,14 @@ fn every_answer(stand: Stand, answer: &Answer) -> Stand {
     stand
 }
 
+fn refreshing(stand: Stand) -> Stand {
+    for n in 0..PAGES {
+        let page = format!("<meta http-equiv=refresh content='90;url=/far{n}'>");
+        stand.wire.get(&format!("http://a.test/{n}"), [Answer::html(page)]);
+    }
+    stand
+}
+
 /// A stand whose requests are all in one state after a second, by the state's name.
 pub(super) fn states() -> Vec<(&'static str, Stand)> {
     let base = || Stand::new().start(pages());
@@ -50,6 +58,7 @@ pub(super) fn states() -> Vec<(&'static str, Stand)> {
     vec![
         ("leasing", base().judge(|_, _| Judged::GrantAfter(3600 * SECOND))),
         ("pacing", every_answer(base(), &Answer::redirect(302, "/far")).with(|s| s.download_delay = 300 * SECOND)),
+        ("waiting for a refresh", refreshing(base())),
         ("waiting for a delay", base().with(|s| s.download_delay = 300 * SECOND)),
         ("fetching", every_answer(base(), &Answer::hang())),
         ("retrying", every_answer(base(), &Answer::new(503, "").header("retry-after", "200"))),

@@ -1,6 +1,7 @@
 //! Broker and downloader of the world: leases granted or refused, attempts that are answered, fail, or lead elsewhere.
 
 use super::*;
+use crate::downloader::message::Hop;
 
 impl World {
     pub(super) fn lease(&mut self, tag: Tag) {
@@ -45,7 +46,7 @@ impl World {
         } else if job.hops < 4 && self.dice.chance(self.mood.redirect) {
             let host = if self.dice.chance(30) { "http://b.test" } else { "http://a.test" };
             let to = format!("{host}/r/{}", self.dice.below(200)).parse().unwrap();
-            (Verdict::Redirect { to, becomes_get: false }, attempt(Some(302), None, self.now))
+            (Verdict::Redirect(Hop::to(to)), attempt(Some(302), None, self.now))
         } else {
             (Verdict::Deliver(Box::new(reply(200))), ok)
         };
