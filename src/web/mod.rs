@@ -17,6 +17,7 @@ mod percent;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;
+pub mod robots_meta;
 pub mod sitemap;
 
 pub use error::UrlError;
