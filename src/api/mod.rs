@@ -14,14 +14,16 @@ pub mod out;
 pub mod pipeline;
 pub mod request;
 pub mod response;
+pub(crate) mod robots_directives;
 pub mod selector;
 pub mod signal;
+pub mod sitemaps;
 pub mod spider;
 pub mod stats;
 pub mod step;
 
 #[doc(inline)]
-pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Reply};
+pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Over, Reply};
 pub use crate::plane::{Grant, ProxyAbout};
 pub use args::Arguments;
 pub use config::{ConfigError, ConfigValue};
@@ -37,6 +39,7 @@ pub use request::{HandleStatus, Request, RequestError};
 pub use response::{JsonError, Response};
 pub use selector::{Page, Selection, SelectorError, Variables, XPathValue};
 pub use signal::Signal;
+pub use sitemaps::Sitemaps;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;
 pub use step::Step;

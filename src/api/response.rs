@@ -327,12 +327,17 @@ impl Response {
 
     fn matches(&self, pattern: &str, most: usize) -> Vec<String> {
         matches(self.text(), pattern, most).unwrap_or_else(|error| {
-            let mut errors = self.0.pattern_errors.borrow_mut();
-            if errors.len() < KEPT_ERRORS {
-                errors.push(error);
-            }
+            self.note(error);
             Vec::new()
         })
+    }
+
+    /// Keeps an error of a pattern that was used on this response: it fails the callback when that ends.
+    pub(super) fn note(&self, error: SelectorError) {
+        let mut errors = self.0.pattern_errors.borrow_mut();
+        if errors.len() < KEPT_ERRORS {
+            errors.push(error);
+        }
     }
 
     fn decoded(&self) -> &(Bytes, &'static Encoding) {
