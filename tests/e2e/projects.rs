@@ -16,6 +16,9 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
     let added = Running::of(genspider).end();
     assert_eq!(added.code, Some(0), "{added}");
     assert!(added.out.contains("spiders/news.rs"), "{added}");
+    let mut genspider = folder.command(&["genspider", "-t", "crawl", "ruled", "http://127.0.0.1/"]);
+    genspider.current_dir(&project);
+    assert_eq!(Running::of(genspider).end().code, Some(0));
 
     let program = build(&project.join("Cargo.toml"), "e2e-shop");
     assert!(program.starts_with(target()));
@@ -25,7 +28,7 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
         Running::of(command).end()
     };
     let listed = call(&["list"]);
-    assert_eq!((listed.code, listed.out.as_str()), (Some(0), "books\nnews\n"), "{listed}");
+    assert_eq!((listed.code, listed.out.as_str()), (Some(0), "books\nnews\nruled\n"), "{listed}");
 
     let shop = Shop::start(&folder, &["--products", "60", "--fast"]);
     let ended = call(&["crawl", "books", "-a", &format!("url={}", shop.url), "-o", "books.jsonl", "-s", "RETRY_BACKOFF=0.1"])
