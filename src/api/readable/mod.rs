@@ -62,7 +62,7 @@ fn walk<'d>(top: NodeRef<'d>, mut visit: impl FnMut(Walk<'d>) -> bool) {
             node = child;
             continue;
         }
-        if inside {
+        if inside && node.is_element() {
             visit(Walk::Leave(node));
         }
         loop {
