@@ -7,20 +7,25 @@ pub mod config;
 pub mod context;
 pub mod extension;
 pub mod failure;
+mod follow;
 pub mod lease;
 pub mod links;
 pub mod middleware;
 pub mod out;
 pub mod pipeline;
+pub mod readable;
+mod reading;
 pub mod request;
 pub mod response;
 pub(crate) mod robots_directives;
+pub mod rules;
 pub mod selector;
 pub mod signal;
 pub mod sitemaps;
 pub mod spider;
 pub mod stats;
 pub mod step;
+pub mod structured;
 
 #[doc(inline)]
 pub use crate::downloader::transport::{BodyFlags, Limits, Outgoing, Over, Reply};
@@ -31,18 +36,20 @@ pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind, Fault};
 pub use lease::LeaseView;
-pub use links::{Link, LinkFilter, links_with};
+pub use links::{Link, LinkExtractor};
 pub use middleware::{AfterResponse, Attempting, BeforeSend, Middleware, OnFault};
 pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
 pub use request::{HandleStatus, Request, RequestError};
 pub use response::{JsonError, Response};
+pub use rules::{CrawlRules, Rule};
 pub use selector::{Page, Selection, SelectorError, Variables, XPathValue};
 pub use signal::Signal;
 pub use sitemaps::Sitemaps;
 pub use spider::{CallbackError, CallbackResult, Spider, SpiderSettings};
 pub use stats::Stats;
 pub use step::Step;
+pub use structured::{MicrodataItem, MicrodataValue, OpenGraph, StructuredData};
 
 #[cfg(test)]
 mod canary_tests;

@@ -332,4 +332,4 @@ fn is_robots(response: &Response) -> bool {
 
 #[cfg(test)]
 #[path = "sitemaps_tests.rs"]
-mod tests;
+pub(super) mod tests;

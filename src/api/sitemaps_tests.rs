@@ -25,14 +25,14 @@ use crate::scheduler::job::{Job, RequestId};
 use crate::settings::Settings;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum To {
+pub(in crate::api) enum To {
     Sitemap,
     Book { id: String },
     Page,
 }
 
 #[derive(Deserialize)]
-struct Shop;
+pub(in crate::api) struct Shop;
 
 impl Spider for Shop {
     const NAME: &'static str = "shop";
@@ -50,7 +50,7 @@ impl Spider for Shop {
 
 /// Keeps what is committed, part by part.
 #[derive(Default)]
-struct Kept(RefCell<Vec<Vec<Job>>>);
+pub(in crate::api) struct Kept(RefCell<Vec<Vec<Job>>>);
 
 impl Port for Rc<Kept> {
     fn begin(&self, jobs: Vec<Job>, _: Vec<Scraped>) {

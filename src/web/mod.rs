@@ -9,6 +9,7 @@ pub mod charset;
 mod charset_prescan;
 mod cookie_parse;
 pub mod cookies;
+pub mod document_url;
 mod error;
 pub mod key;
 pub mod location;
