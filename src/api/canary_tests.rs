@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::middleware::{Attempting, BeforeSend};
 use super::{Arguments, ConfigValue, Context, Failure, FailureKind, Fault, LeaseView, Outgoing, Reply, Request, Response, Stats};
 use crate::downloader::message::{Attempt, Verdict};
-use crate::downloader::transport::{BodyFlags, Limits};
+use crate::downloader::transport::{BodyFlags, Limits, Over};
 use crate::plane::{About, Configured, Credential, Grant, IdentityKey, LeaseId, ProxyAbout, ProxyUrl, Refusal, RefusalKind};
 use crate::scheduler::job::{Job, RequestId};
 use crate::settings::{Secret, Settings};
@@ -63,7 +63,14 @@ fn outgoing(grant: &Grant) -> Outgoing {
         body: Bytes::from_static(CANARY.as_bytes()),
         proxy: grant.proxy.clone(),
         identity: grant.identity.clone(),
-        limits: Limits { total: Duration::ZERO, idle: Duration::ZERO, max_bytes: 1, fail_on_data_loss: true, decode: true },
+        limits: Limits {
+            total: Duration::ZERO,
+            idle: Duration::ZERO,
+            max_bytes: 1,
+            over: Over::Fail,
+            fail_on_data_loss: true,
+            decode: true,
+        },
     }
 }
 

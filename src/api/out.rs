@@ -14,8 +14,10 @@ use url::Url;
 
 use super::context::Context;
 use super::lease::LeaseView;
+use super::links::is_nofollow;
 use super::request::{Request, RequestError};
 use super::response::Response;
+use super::robots_directives::MayFollow;
 use super::spider::Spider;
 use super::stats::Stats;
 use crate::apcloudy::to_text_counting;
@@ -57,7 +59,7 @@ const SEED_WAIT: Duration = Duration::from_millis(10);
 /// # }
 /// ```
 pub struct Out<S: Spider> {
-    core: OutCore,
+    pub(super) core: OutCore,
     spider: PhantomData<fn() -> S>,
 }
 
@@ -175,18 +177,17 @@ impl<S: Spider> Out<S> {
     /// (`links/skipped`). Answers how many requests were added.
     pub fn follow(&mut self, response: &Response, selector: &str, mut step: impl FnMut(&Url) -> S::Step) -> usize {
         let mut added = 0;
+        let may = self.core.may_follow(response);
+        if may == MayFollow::None {
+            return 0;
+        }
         let selection = response.css(selector);
-        for href in super::links::hrefs(&selection) {
+        for (href, node) in selection.strings_of_nodes("href") {
             match response.join(href) {
+                Ok(_) if !self.core.lets(may, may != MayFollow::All && is_nofollow(node)) => {}
                 Ok(url) if matches!(url.scheme(), "http" | "https") => {
                     let step = step(&url);
-                    let pushed = Request::to_url(url, &step)
-                        .map_err(OutError::from)
-                        .and_then(|request| self.core.push(request).map(|_| ()));
-                    match pushed {
-                        Ok(()) => added += 1,
-                        Err(error) => self.core.refuse(error),
-                    }
+                    added += usize::from(self.core.follow(url, &step).is_some());
                 }
                 _ => self.core.context.stats().inc("links/skipped"),
             }
@@ -308,6 +309,24 @@ impl OutCore {
         self.requests.push(request);
         self.note_held();
         self.requests.last_mut().ok_or(OutError::TooMany { limit: self.limit })
+    }
+
+    /// Adds a GET request for a link; an error is kept for the callback's end.
+    pub(super) fn follow(&mut self, url: Url, step: &impl Serialize) -> Option<&mut Request> {
+        let held = self.requests.len() + self.items.len();
+        match Request::to_url(url, step) {
+            Ok(_) if held >= self.limit => self.refuse(OutError::TooMany { limit: self.limit }),
+            Ok(request) => return self.push(request).ok(),
+            Err(error) => self.refuse(error.into()),
+        }
+        None
+    }
+
+    /// Counts addresses that are no links to follow.
+    pub(super) fn count_skipped(&self, skipped: usize) {
+        if skipped > 0 {
+            self.context.stats().add("links/skipped", i64::try_from(skipped).unwrap_or(i64::MAX));
+        }
     }
 
     fn item(&mut self, item: &impl Serialize) {

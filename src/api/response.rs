@@ -16,15 +16,14 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use super::lease::LeaseView;
-use super::links::{Link, extract_links};
+use super::links::{Link, LinkExtractor, Source};
 use super::request::Request;
 use super::selector::{KEPT_ERRORS, Page, PageOptions, Selection, SelectorError, Variables, XPathValue, matches};
 use crate::downloader::transport::{BodyFlags, Reply};
 use crate::parser::message::Marks;
 use crate::scheduler::job::Job;
-use crate::web::charset;
 use crate::web::media_type::content_type;
-use crate::web::reference::join_url;
+use crate::web::{charset, document_url};
 
 /// A response: status, headers, body, and what can be read from them. Cloning shares it.
 ///
@@ -262,13 +261,11 @@ impl Response {
         serde_json::from_str(self.text()).map_err(|source| JsonError { url: self.url().to_string(), source })
     }
 
-    /// The links of the page, absolute, in document order, each once. Without the query parameters of the lease, where the
-    /// page repeats them.
+    /// Every link of the page, absolute, in document order, each once. Without the query parameters of the lease, where the
+    /// page repeats them. [`LinkExtractor::links`] gives those that are wanted.
     #[must_use]
     pub fn links(&self) -> Vec<Link> {
-        let mut links = extract_links(self.page(), self.url());
-        links.iter_mut().for_each(|link| self.clear(&mut link.url));
-        links
+        LinkExtractor::every().links(self)
     }
 
     /// What relative URLs on the page are relative to: `<base href>` if there is one.
@@ -277,12 +274,13 @@ impl Response {
         self.0.base.get_or_init(|| super::links::base_url(self.page(), self.url()))
     }
 
-    /// An absolute URL from one found on the page, without the query parameters of the lease.
+    /// An absolute URL from one found on the page, without the query parameters of the lease. Its query is encoded as
+    /// the page is, as browsers do.
     ///
     /// # Errors
     /// When the two do not join.
     pub fn join(&self, href: &str) -> Result<Url, url::ParseError> {
-        let mut url = join_url(self.base_url(), href)?;
+        let mut url = document_url::join(self.base_url(), href, self.decoded().1)?;
         self.clear(&mut url);
         Ok(url)
     }
@@ -321,6 +319,13 @@ impl Response {
         errors
     }
 
+    /// The page as extractors of links want it.
+    pub(super) fn with_source<T>(&self, use_it: impl FnOnce(&Source<'_>) -> T) -> T {
+        let clean = |url: &mut Url| self.clear(url);
+        let base = self.base_url().clone();
+        use_it(&Source { page: self.page(), base, encoding: self.decoded().1, clean: &clean })
+    }
+
     /// Takes out of a URL what it repeats of the lease's query.
     pub(super) fn clear(&self, url: &mut Url) {
         if let Some(lease) = &self.0.lease {
@@ -330,12 +335,17 @@ impl Response {
 
     fn matches(&self, pattern: &str, most: usize) -> Vec<String> {
         matches(self.text(), pattern, most).unwrap_or_else(|error| {
-            let mut errors = self.0.pattern_errors.borrow_mut();
-            if errors.len() < KEPT_ERRORS {
-                errors.push(error);
-            }
+            self.note(error);
             Vec::new()
         })
+    }
+
+    /// Keeps an error of a pattern that was used on this response: it fails the callback when that ends.
+    pub(super) fn note(&self, error: SelectorError) {
+        let mut errors = self.0.pattern_errors.borrow_mut();
+        if errors.len() < KEPT_ERRORS {
+            errors.push(error);
+        }
     }
 
     fn decoded(&self) -> &(Bytes, &'static Encoding) {

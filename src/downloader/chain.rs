@@ -26,7 +26,7 @@ use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, meta_refresh, redirect, referer, stats as counters};
 use super::progress::{Progress, Tally};
-use super::transport::{Limits, Meter, Outgoing, Reply, Transport};
+use super::transport::{Limits, Meter, Outgoing, Over, Reply, Transport};
 use crate::api::failure::{FailureKind, Fault};
 use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, OnFault};
 use crate::api::stats::Stats;
@@ -34,6 +34,7 @@ use crate::plane::Grant;
 use crate::scheduler::job::{Job, JobKind};
 use crate::settings::Settings;
 use crate::web::retry_after::retry_after;
+use crate::web::robots;
 
 /// Where redirects are decided among the numbers of middlewares.
 const REDIRECT_AT: i32 = 600;
@@ -205,9 +206,19 @@ impl Chain {
         let mut url = job.url().clone();
         merge::query(&mut url, credential);
         let live = self.live.now();
-        let total = match job.kind {
-            JobKind::Page => request.timeout_value().unwrap_or(live.total),
-            JobKind::Robots => live.robots_timeout,
+        let limits = match job.kind {
+            JobKind::Page => {
+                let total = request.timeout_value().unwrap_or(live.total);
+                Limits { total, idle: live.idle, ..self.config.limits }
+            }
+            // Of a longer file the beginning counts. The byte more tells the reader that there is more.
+            JobKind::Robots => Limits {
+                total: live.robots_timeout,
+                idle: live.idle,
+                max_bytes: self.config.limits.max_bytes.min(robots::MAX_BYTES + 1),
+                over: Over::Cut,
+                ..self.config.limits
+            },
         };
         Outgoing {
             method: request.method().clone(),
@@ -216,7 +227,7 @@ impl Chain {
             body: request.body_shared(),
             proxy: grant.proxy.clone(),
             identity: grant.identity.clone(),
-            limits: Limits { total, idle: live.idle, ..self.config.limits },
+            limits,
         }
     }
 

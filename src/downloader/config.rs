@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::markers::Markers;
 pub use super::middleware::http_auth::HttpAuth;
-use super::transport::Limits;
+use super::transport::{Limits, Over};
 use crate::api::failure::FailureKind;
 use crate::html::{Engine, PageOptions};
 use crate::settings::Settings;
@@ -172,6 +172,7 @@ impl DownloaderConfig {
                 total: settings.download_timeout,
                 idle: settings.download_idle_timeout,
                 max_bytes: usize::try_from(settings.download_maxsize).unwrap_or(usize::MAX),
+                over: Over::Fail,
                 fail_on_data_loss: settings.download_fail_on_dataloss,
                 decode: settings.compression_enabled,
             },

@@ -15,9 +15,9 @@ use url::Url;
 
 use super::client::{ClientError, ClientKey, Clients};
 use super::config::ClientConfig;
-use super::decode::{Decoder, End, Note};
+use super::decode::{DecodeError, Decoder, End, Note};
 use super::proxy::speaks_http;
-use super::transport::{BodyFlags, Limits, Meter, Outgoing, Reply, Transport};
+use super::transport::{BodyFlags, Limits, Meter, Outgoing, Over, Reply, Transport};
 use super::wire_fault::{BodyEnd, Late, Target, unsupported};
 use crate::api::failure::{FailureKind, Fault};
 
@@ -103,6 +103,7 @@ async fn read(
     let headers = std::mem::take(response.headers_mut());
     if let Some(bytes) = announced
         && bytes > limits.max_bytes as u64
+        && limits.over == Over::Fail
     {
         return Err(target.announced(bytes, limits.max_bytes));
     }
@@ -113,7 +114,12 @@ async fn read(
         match clock.within(response.chunk()).await.map_err(|late| target.late(late))? {
             Ok(Some(chunk)) => {
                 wire_bytes = wire_bytes.saturating_add(chunk.len() as u64);
-                body.push(chunk, target, limits, clock, meter).await?;
+                if body.push(chunk, target, limits, clock, meter).await? == Room::None {
+                    // Whoever sends more than is wanted is not listened to: the connection is closed with the answer.
+                    flags.data_loss = true;
+                    let body = body.cut();
+                    return Ok(Reply { status, version, headers, body, wire_bytes, flags });
+                }
             }
             Ok(None) => break,
             Err(error) => match target.in_body(&error) {
@@ -189,6 +195,13 @@ impl Clock {
     }
 }
 
+/// Whether a body may grow.
+#[derive(PartialEq)]
+enum Room {
+    Some,
+    None,
+}
+
 /// A body under way.
 enum Body {
     /// As it comes. A body of one chunk is that chunk, without a copy.
@@ -223,20 +236,27 @@ impl Body {
         limits: &Limits,
         clock: &mut Clock,
         meter: &dyn Meter,
-    ) -> Result<(), Fault> {
+    ) -> Result<Room, Fault> {
+        let mut room = Room::Some;
         match self {
             Self::Plain { first, rest, expected } => {
-                let size = first.len().max(rest.len()).saturating_add(chunk.len());
+                let mut chunk = chunk;
+                let before = first.len().max(rest.len());
+                let size = before.saturating_add(chunk.len());
                 if size > limits.max_bytes {
-                    return Err(target.received(size, limits.max_bytes));
+                    if limits.over == Over::Fail {
+                        return Err(target.received(size, limits.max_bytes));
+                    }
+                    chunk.truncate(limits.max_bytes.saturating_sub(before));
+                    room = Room::None;
                 }
                 clock.charge(meter, chunk.len()).await;
                 if first.is_empty() {
                     *first = chunk;
-                    return Ok(());
+                    return Ok(room);
                 }
                 if rest.is_empty() {
-                    rest.reserve((*expected).max(size));
+                    rest.reserve((*expected).min(limits.max_bytes).max(before.saturating_add(chunk.len())));
                     rest.extend_from_slice(first);
                 }
                 rest.extend_from_slice(&chunk);
@@ -244,12 +264,33 @@ impl Body {
             Self::Coded { decoder, out } => {
                 for piece in chunk.chunks(DECODE_STEP) {
                     let before = out.len();
-                    decoder.push(piece, out).map_err(|error| target.undecodable(error))?;
+                    let decoded = decoder.push(piece, out);
+                    match decoded {
+                        Err(DecodeError::TooLarge { .. }) if limits.over == Over::Cut => room = Room::None,
+                        other => other.map_err(|error| target.undecodable(error))?,
+                    }
                     clock.charge(meter, out.len() - before).await;
+                    if room == Room::None {
+                        break;
+                    }
                 }
             }
         }
-        Ok(())
+        Ok(room)
+    }
+
+    /// What was read so far.
+    fn cut(self) -> Bytes {
+        match self {
+            Self::Plain { first, rest, .. } => {
+                if rest.is_empty() {
+                    first
+                } else {
+                    rest.into()
+                }
+            }
+            Self::Coded { out, .. } => out.into(),
+        }
     }
 
     async fn finish(

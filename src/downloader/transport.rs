@@ -65,10 +65,21 @@ pub struct Limits {
     pub idle: Duration,
     /// Decoded body bytes.
     pub max_bytes: usize,
+    /// What becomes of a longer body.
+    pub over: Over,
     /// Whether a body that ends early is a failure or is kept and flagged.
     pub fail_on_data_loss: bool,
     /// Whether to decode `Content-Encoding`.
     pub decode: bool,
+}
+
+/// What becomes of a body that is longer than it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// The exchange fails.
+    Fail,
+    /// The rest is not read: the reply has what came before, and counts as ended early ([`BodyFlags::data_loss`]).
+    Cut,
 }
 
 /// A whole answer. `Debug` shows sizes: headers and body may hold cookies, or repeat a credential.

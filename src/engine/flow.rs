@@ -21,6 +21,9 @@ use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, 
 use crate::web::key::seen_key;
 use crate::web::robots::{Robots, StatusPolicy, policy_for_status};
 
+/// Redirects of a robots.txt that are followed; beyond, the file counts as missing (RFC 9309, 2.3.1.2).
+const ROBOTS_HOPS: u32 = 5;
+
 /// How long a request waits whose lease was lost under it.
 const LOST_LEASE_WAIT: Duration = Duration::from_secs(1);
 
@@ -287,10 +290,12 @@ impl Hub {
                     ticket.records.push(record::text(job, Some(status), Some(&fault), took));
                 }
                 self.stats.inc(format!("robotstxt/exception_count/<class '{}'>", class_path(fault.kind)));
-                self.answer_robots(
-                    job,
-                    RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again },
-                );
+                let answer = if fault.kind == FailureKind::RedirectLimit {
+                    RobotsAnswer::Rules(Arc::new(Robots::allow_all()))
+                } else {
+                    RobotsAnswer::Unavailable { why: fault.message.as_str().into(), again_in: self.config.robots_again }
+                };
+                self.answer_robots(job, answer);
                 self.report(id, true, Marks::default());
                 self.end_unparsed(id, job, fault, now);
             }
@@ -298,6 +303,14 @@ impl Hub {
                 tracing::debug!(url = job.url().as_str(), reason, attempt = job.attempts, "retrying");
                 self.report(id, true, Marks::default());
                 self.put_back_after_group(id, after, now);
+            }
+            Made::Redirect(_) if job.hops >= ROBOTS_HOPS => {
+                self.answer_robots(job, RobotsAnswer::Rules(Arc::new(Robots::allow_all())));
+                if let Some(ticket) = self.tickets.get_mut(&id) {
+                    ticket.records.push(record::text(job, answered, None, took));
+                }
+                self.report(id, true, Marks::default());
+                self.commit(id, Effects::default(), Then::Settle(Outcome::Handled), now);
             }
             Made::Redirect(hop) => self.redirect(id, job, hop, now),
         }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::actor::{Controls, Died, Inbox, Link, Place, Policy, Supervised, supervise};
 use crate::api::context::Context;
 use crate::api::middleware::Installed;
+use crate::api::robots_directives::robots_agent;
 use crate::api::spider::DynSpider;
 use crate::api::stats::Stats;
 use crate::broker::rules::Rules;
@@ -365,9 +366,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
             delay: settings.download_delay,
             jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
         },
-        robots_agent: settings
-            .robotstxt_obey
-            .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),
+        robots_agent: settings.robotstxt_obey.then(|| robots_agent(settings).to_owned()),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
         max_bytes: size(settings.frontier_max_bytes),

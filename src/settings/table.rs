@@ -159,6 +159,8 @@ settings_table! {
         "ROBOTSTXT_USER_AGENT" Restart robotstxt_user_agent: Option<String> = OptionalText, json!(null);
         /// Time to fetch a robots.txt.
         "ROBOTSTXT_TIMEOUT" Live robotstxt_timeout: Duration = Span::seconds(0.001, DAY), json!(30);
+        /// Obey `nofollow` in `X-Robots-Tag`, `<meta name="robots">` and `rel`: such links are not followed.
+        "ROBOTS_META_OBEY" Restart robots_meta_obey: bool = Flag, json!(false);
         /// Links from a start request to the deepest page; 0: no limit.
         "DEPTH_LIMIT" Restart depth_limit: u32 = Whole::<u32>::between(0, 1_000_000), json!(0);
         /// Taken off the priority per level of depth; above 0 leads towards breadth first.

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use crate::api::failure::{FailureKind, Fault};
-use crate::downloader::transport::{BodyFlags, Meter, Outgoing, Reply, Transport};
+use crate::downloader::transport::{BodyFlags, Meter, Outgoing, Over, Reply, Transport};
 
 /// One scripted end of an exchange.
 #[derive(Debug, Clone)]
@@ -162,9 +162,14 @@ impl Transport for ScriptedTransport {
             if !answer.delay.is_zero() {
                 tokio::time::sleep(answer.delay).await;
             }
-            let reply = answer.end?;
+            let mut reply = answer.end?;
             meter.answered(reply.status, Some(reply.body.len() as u64));
             if reply.body.len() > limits.max_bytes {
+                if limits.over == Over::Cut {
+                    reply.body.truncate(limits.max_bytes);
+                    reply.flags.data_loss = true;
+                    return Ok(reply);
+                }
                 return Err(Fault::new(FailureKind::TooLarge, "scripted body over the limit"));
             }
             if !reply.body.is_empty() && !meter.try_charge(reply.body.len()) {
@@ -222,6 +227,7 @@ mod tests {
                 total: Duration::from_secs(10),
                 idle: Duration::from_secs(10),
                 max_bytes: 17,
+                over: Over::Fail,
                 fail_on_data_loss: true,
                 decode: true,
             },

@@ -12,6 +12,7 @@ mod cookie_parse;
 mod cookie_scope;
 pub mod cookies;
 pub mod download_name;
+pub mod document_url;
 mod error;
 mod ext_value;
 pub mod key;
@@ -27,6 +28,7 @@ pub mod refresh;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;
+pub mod robots_meta;
 pub mod sitemap;
 
 pub use error::UrlError;

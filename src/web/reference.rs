@@ -20,14 +20,18 @@ pub fn parse_url(text: &str) -> Result<Url, ParseError> {
 /// # Errors
 /// When the standard has no reading for the text.
 pub fn join_url(base: &Url, reference: &str) -> Result<Url, ParseError> {
+    base.join(&as_browsers_read(base, reference))
+}
+
+/// A reference so that the `url` crate reads it as browsers do.
+pub(super) fn as_browsers_read<'a>(base: &Url, reference: &'a str) -> Cow<'a, str> {
     let reference = trimmed(reference);
     let is_slash = |c: char| c == '/' || c == '\\';
     let host_first = reference.trim_start_matches(is_slash);
     // More than two slashes in front of a host count as two (special authority ignore slashes state).
     let slashes = reference.len() - host_first.len();
     let is_host = slashes > 2 && is_special(base);
-    let reference = if is_host { Cow::Owned(format!("//{host_first}")) } else { Cow::Borrowed(reference) };
-    base.join(&reference)
+    if is_host { Cow::Owned(format!("//{host_first}")) } else { Cow::Borrowed(reference) }
 }
 
 /// Drops what the standard drops at both ends: control characters and the blank.

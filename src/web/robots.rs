@@ -320,7 +320,7 @@ fn raw_value(line: &[u8]) -> &[u8] {
 }
 
 /// The part of a User-Agent value that names the crawler.
-fn product_token(value: &str) -> &str {
+pub(super) fn product_token(value: &str) -> &str {
     let value = value.trim();
     let end = value.find(|c: char| c.is_whitespace() || matches!(c, '/' | '(' | ';' | ',' | '*'));
     value.get(..end.unwrap_or(value.len())).unwrap_or(value)

@@ -16,6 +16,11 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
     let added = Running::of(genspider).end();
     assert_eq!(added.code, Some(0), "{added}");
     assert!(added.out.contains("spiders/news.rs"), "{added}");
+    for (template, name) in [("crawl", "ruled"), ("sitemap", "mapped")] {
+        let mut genspider = folder.command(&["genspider", "-t", template, name, "http://127.0.0.1/"]);
+        genspider.current_dir(&project);
+        assert_eq!(Running::of(genspider).end().code, Some(0));
+    }
 
     let program = build(&project.join("Cargo.toml"), "e2e-shop");
     assert!(program.starts_with(target()));
@@ -25,7 +30,7 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
         Running::of(command).end()
     };
     let listed = call(&["list"]);
-    assert_eq!((listed.code, listed.out.as_str()), (Some(0), "books\nnews\n"), "{listed}");
+    assert_eq!((listed.code, listed.out.as_str()), (Some(0), "books\nmapped\nnews\nruled\n"), "{listed}");
 
     let shop = Shop::start(&folder, &["--products", "60", "--fast"]);
     let ended = call(&["crawl", "books", "-a", &format!("url={}", shop.url), "-o", "books.jsonl", "-s", "RETRY_BACKOFF=0.1"])
@@ -46,6 +51,12 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
     expected.sort_unstable();
     found.sort_unstable();
     assert_eq!(found, expected);
+
+    call(&["crawl", "mapped", "-a", &format!("url={}", shop.url), "-o", "mapped.jsonl", "-s", "RETRY_BACKOFF=0.1"]).with_code(0);
+    let mapped = folder.items("e2e-shop/mapped.jsonl");
+    for (url, _) in &expected {
+        assert!(mapped.iter().any(|page| page["url"] == url.as_str()), "{url} is in a sitemap");
+    }
 }
 
 #[test]

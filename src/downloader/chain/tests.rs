@@ -218,6 +218,20 @@ async fn robots_jobs_have_their_own_limit_and_take_every_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn case_b04_of_a_huge_robots_txt_the_beginning_is_read() {
+    let mut rules = "User-agent: *\nDisallow: /no\n".to_owned();
+    rules.push_str(&"#\n".repeat(2 << 20));
+    let stage = Stage::new(ScriptedTransport::with_default(move |_| Answer::new(200, rules.clone())));
+    let mut job = job("https://big.test/robots.txt");
+    job.kind = JobKind::Robots;
+    let Verdict::Deliver(reply) = stage.verdict(&job).await else { panic!("not delivered") };
+    assert_eq!(reply.body.len(), robots::MAX_BYTES + 1);
+    let rules = robots::Robots::parse(&reply.body);
+    assert!(!rules.allowed("dragline", &"https://big.test/no".parse().unwrap()));
+    assert!(rules.allowed("dragline", &"https://big.test/x".parse().unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_status_that_was_asked_for_is_delivered() {
     let stage = Stage::new(ScriptedTransport::with_default(|_| Answer::new(404, "gone")));
     let Verdict::Fail(fault, Some(reply)) = stage.verdict(&job(PAGE)).await else { panic!() };

@@ -134,7 +134,7 @@ impl Meter for Count {
 }
 
 fn limits() -> Limits {
-    Limits { total: 2000 * MS, idle: 1000 * MS, max_bytes: 100_000, fail_on_data_loss: true, decode: true }
+    Limits { total: 2000 * MS, idle: 1000 * MS, max_bytes: 100_000, over: Over::Fail, fail_on_data_loss: true, decode: true }
 }
 
 fn transport() -> ReqwestTransport {
@@ -374,6 +374,25 @@ async fn a_lost_end_is_kept_and_flagged_when_asked_for() {
         let fault = exchange(outgoing(&server.url("http"))).await.unwrap_err();
         assert_eq!(fault.kind, FailureKind::DataLoss);
     }
+}
+
+#[tokio::test]
+async fn of_a_body_that_is_too_long_the_beginning_is_kept_when_asked_for() {
+    let endless = |head: &str| format!("HTTP/1.1 200 OK\r\n{head}\r\n{}", "x".repeat(300_000)).into_bytes();
+    for answer in [endless(""), endless("Content-Length: 5000000\r\n"), gzip_answer(&vec![b'x'; 10_000_000])] {
+        // The server says no more and leaves the connection open: nobody waits for the rest.
+        let server = Server::start(answer, Then::Hang).await;
+        let mut cut = outgoing(&server.url("http"));
+        cut.limits.over = Over::Cut;
+        let meter = Count::new(true);
+        let reply = transport().exchange(cut, &meter).await.unwrap();
+        assert_eq!(reply.body, "x".repeat(100_000));
+        assert!(reply.flags.data_loss);
+    }
+    let server = Server::start("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", Then::Close).await;
+    let mut whole = outgoing(&server.url("http"));
+    whole.limits.over = Over::Cut;
+    assert_eq!(exchange(whole).await.unwrap().flags, BodyFlags::default());
 }
 
 #[tokio::test]

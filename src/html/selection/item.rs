@@ -30,6 +30,14 @@ impl<'p> Item<'p, '_> {
         }
     }
 
+    /// The node, or the element that has the attribute.
+    pub(super) fn owner(self) -> Option<NodeRef<'p>> {
+        match self {
+            Self::Hit(page, hit) => page.document().node(hit.node()),
+            Self::Scalar(_) => None,
+        }
+    }
+
     pub(super) fn number(self) -> Option<f64> {
         match self {
             Self::Scalar(Value::Number(number)) => Some(*number),

@@ -280,6 +280,11 @@ impl<'p> Selection<'p> {
         self.items().filter_map(move |item| item.as_str(Some(attribute)))
     }
 
+    /// The same with the node of each; the element, where it is an attribute's value.
+    pub(crate) fn strings_of_nodes<'s>(&'s self, attribute: &'s str) -> impl Iterator<Item = (&'p str, NodeRef<'p>)> + 's {
+        self.items().filter_map(move |item| Some((item.as_str(Some(attribute))?, item.owner()?)))
+    }
+
     fn css_in(&self, selector: &str, reach: Reach) -> Selection<'p> {
         match Asked::css(self.page, selector, reach, cache::Report::Log) {
             Ok(asked) => self.query(asked),

@@ -194,7 +194,7 @@ impl Page {
         answer.found
     }
 
-    pub(super) fn record(&self, error: SelectorError) {
+    pub(crate) fn record(&self, error: SelectorError) {
         let mut errors = self.errors.borrow_mut();
         if errors.len() < KEPT_ERRORS {
             errors.push(error);

@@ -179,7 +179,7 @@ fn case_s02_entities_and_cdata_are_read_whole() {
 }
 
 #[test]
-fn case_s01_gzip_is_undone_once_or_twice_by_its_first_bytes() {
+fn gzip_is_undone_once_or_twice_by_its_first_bytes() {
     let plain = urlset(2);
     let once = gzip(&plain);
     let twice = gzip(&once);

@@ -10,7 +10,7 @@ use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
 use super::source::Source;
-use super::{Alternate, Cut, Entry, Kind, MAX_FIELD_BYTES, MAX_PER_ENTRY, News, Target, Video};
+use super::{Alternate, Cut, Entry, Kind, MAX_FIELD_BYTES, MAX_PER_ENTRY, Target, Video};
 
 /// Open elements that are told apart; deeper ones are only counted.
 const MAX_DEPTH: usize = 64;

@@ -85,3 +85,60 @@ fn a_robots_txt_behind_a_redirect_counts_for_the_origin_that_was_asked() {
     assert_eq!(done.said("GET"), ["GET http://a.test/robots.txt", "GET http://b.test/rules", "GET http://a.test/open"]);
     assert_eq!(done.said("failed robots_forbidden").len(), 1);
 }
+
+#[test]
+fn case_b01_what_the_answer_to_robots_txt_means_for_the_page() {
+    const RULES: &str = "User-agent: *\nDisallow: /private\n";
+    let hops = |count: usize| -> Vec<(String, Answer)> {
+        (1..=count)
+            .map(|n| (format!("http://a.test/hop{n}"), Answer::redirect(301, &format!("http://a.test/hop{}", n + 1))))
+            .collect()
+    };
+    let html = Answer::new(200, "<!DOCTYPE html><html><body>Disallow: /private</body></html>");
+    let table: Vec<(&str, Answer, usize, &str)> = vec![
+        ("404", Answer::new(404, RULES), 0, "GET"),
+        ("410", Answer::new(410, RULES), 0, "GET"),
+        ("403", Answer::new(403, RULES), 0, "GET"),
+        ("429", Answer::new(429, RULES), 0, "failed robots_unavailable"),
+        ("500", Answer::new(500, RULES), 0, "failed robots_unavailable"),
+        ("503", Answer::new(503, RULES), 0, "failed robots_unavailable"),
+        ("timeout", Answer::fault(FailureKind::Timeout), 0, "failed robots_unavailable"),
+        ("refused", Answer::fault(FailureKind::Refused), 0, "failed robots_unavailable"),
+        ("an HTML page", html, 0, "GET"),
+        ("empty", Answer::new(200, ""), 0, "GET"),
+        ("five redirects, then rules", Answer::redirect(301, "http://a.test/hop1"), 4, "failed robots_forbidden"),
+        ("six redirects, then rules", Answer::redirect(301, "http://a.test/hop1"), 5, "GET"),
+    ];
+    for (name, robots, more_hops, expected) in table {
+        let mut stand = Stand::new().start([follow("http://a.test/private/1")]).answers(ROBOTS, [robots]);
+        for (url, answer) in hops(more_hops) {
+            stand = stand.answers(&url, [answer]);
+        }
+        let last = format!("http://a.test/hop{}", more_hops + 1);
+        let done = stand.answers(&last, [Answer::new(200, RULES)]).with(|s| s.robotstxt_obey = true).run();
+        done.assert_whole();
+        let page = done.said("GET http://a.test/private/1").len();
+        assert_eq!(page, usize::from(expected == "GET"), "{name}");
+        assert_eq!(done.said(expected).is_empty(), false, "{name}: {expected}");
+        assert_eq!(done.times(&format!("GET {last}")).len(), usize::from(more_hops == 4), "{name}");
+    }
+}
+
+#[test]
+fn case_b04_each_origin_has_its_own_rules() {
+    let forbids = Answer::new(200, "User-agent: *\nDisallow: /x\n");
+    let done = Stand::new()
+        .start(["http://a.test/x", "http://sub.a.test/x", "http://a.test:8081/x", "https://a.test/x"].map(follow))
+        .answers(ROBOTS, [forbids])
+        .answers("http://sub.a.test/robots.txt", [Answer::new(404, "")])
+        .answers("http://a.test:8081/robots.txt", [Answer::new(404, "")])
+        .answers("https://a.test/robots.txt", [Answer::new(404, "")])
+        .with(|s| s.robotstxt_obey = true)
+        .run();
+    done.assert_whole();
+    assert_eq!(done.said("failed robots_forbidden").len(), 1);
+    for url in ["http://sub.a.test/x", "http://a.test:8081/x", "https://a.test/x"] {
+        assert_eq!(done.said(&format!("GET {url}")).len(), 1, "{url}");
+    }
+    assert_eq!(done.count("robotstxt/request_count"), 4);
+}
