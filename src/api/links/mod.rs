@@ -17,8 +17,8 @@ use url::{Host, Url};
 
 use super::selector::{NodeKind, NodeRef, Page, Selection, SelectorError, compile_pattern};
 use crate::web::canonical::canonicalize;
+use extensions::Extensions;
 pub use extensions::IGNORED_EXTENSIONS;
-use extensions::has_extension;
 pub(crate) use places::Source;
 use places::{Candidate, Candidates, Places};
 
@@ -68,7 +68,7 @@ pub struct LinkExtractor {
     deny: Vec<Regex>,
     allow_domains: Vec<String>,
     deny_domains: Vec<String>,
-    deny_extensions: Vec<String>,
+    deny_extensions: Extensions,
     texts: Vec<Regex>,
     skip_nofollow: bool,
     canonical: bool,
@@ -86,8 +86,7 @@ impl LinkExtractor {
     /// An extractor that only leaves out the files of [`IGNORED_EXTENSIONS`].
     #[must_use]
     pub fn new() -> Self {
-        let ignored = IGNORED_EXTENSIONS.iter().map(|&extension| extension.to_owned()).collect();
-        Self { deny_extensions: ignored, ..Self::every() }
+        Self { deny_extensions: Extensions::of(IGNORED_EXTENSIONS), ..Self::every() }
     }
 
     /// An extractor that leaves out nothing.
@@ -98,7 +97,7 @@ impl LinkExtractor {
             deny: Vec::new(),
             allow_domains: Vec::new(),
             deny_domains: Vec::new(),
-            deny_extensions: Vec::new(),
+            deny_extensions: Extensions::default(),
             texts: Vec::new(),
             skip_nofollow: false,
             canonical: false,
@@ -141,8 +140,7 @@ impl LinkExtractor {
     /// list lets every file pass.
     #[must_use]
     pub fn deny_extensions<S: AsRef<str>>(mut self, extensions: impl IntoIterator<Item = S>) -> Self {
-        let normal = |extension: S| extension.as_ref().trim_start_matches('.').to_ascii_lowercase();
-        self.deny_extensions = extensions.into_iter().map(normal).collect();
+        self.deny_extensions = Extensions::of(extensions);
         self
     }
 
@@ -264,7 +262,7 @@ impl LinkExtractor {
         self.error.is_none()
             && (self.allow_domains.is_empty() || in_domain(&self.allow_domains))
             && !in_domain(&self.deny_domains)
-            && !has_extension(url.path(), &self.deny_extensions)
+            && !self.deny_extensions.has(url.path())
             && (self.allow.is_empty() || self.allow.iter().any(|pattern| pattern.is_match(text)))
             && !self.deny.iter().any(|pattern| pattern.is_match(text))
     }

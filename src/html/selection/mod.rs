@@ -183,6 +183,12 @@ impl<'p> Selection<'p> {
         self.first_node()?.attr(name)
     }
 
+    /// The attributes of the first node, names and values, in the order of the source; of an element that has none and of what
+    /// is no element, nothing.
+    pub fn attrs(&self) -> impl Iterator<Item = (&'p str, &'p str)> + use<'p> {
+        self.first_node().into_iter().flat_map(NodeRef::attrs)
+    }
+
     /// The name of the first node in lower case (but for some of SVG), if that is an element.
     #[must_use]
     pub fn name(&self) -> Option<&'p str> {
