@@ -25,6 +25,7 @@ use crate::downloader::transport::Transport;
 use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
+use crate::engine::pacing::pacing;
 use crate::engine::window::Bytes;
 use crate::engine::{Engine, ParserPeer, Peers, watch_room};
 use crate::parser::pulse::Pulse;
@@ -34,7 +35,6 @@ use crate::plane::ControlPlane;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
-use crate::scheduler::message::Pacing;
 use crate::scheduler::store::{Cursors, Store, StoreError};
 use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
@@ -360,11 +360,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
         allowed_domains,
         depth_limit: settings.depth_limit,
         url_length_limit: settings.urllength_limit,
-        pacing: Pacing {
-            per_slot: settings.concurrent_requests_per_domain,
-            delay: settings.download_delay,
-            jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
-        },
+        pacing: pacing(settings),
         robots_agent: settings
             .robotstxt_obey
             .then(|| settings.robotstxt_user_agent.clone().unwrap_or_else(|| settings.user_agent.clone())),

@@ -87,6 +87,7 @@ struct Lane {
 }
 
 impl Slots {
+    #[cfg(test)]
     pub(crate) fn new(pacing: Pacing, seed: u64) -> Self {
         Self::knowing(Known::default(), pacing, seed)
     }

@@ -28,7 +28,7 @@ pub(crate) struct Throttled {
 
 /// What an answer means to the throttle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub(crate) enum Heard {
     /// 200: the delay may sink.
     Well,
     /// 429 or 503 from a request that knew the present delay: it rises.
@@ -39,8 +39,7 @@ pub enum Heard {
 
 impl Heard {
     /// What a status means, of a request that knew the present delay.
-    #[must_use]
-    pub const fn of(status: u16) -> Self {
+    pub(crate) const fn of(status: u16) -> Self {
         match status {
             200 => Self::Well,
             429 | 503 => Self::Refused,
