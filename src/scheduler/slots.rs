@@ -141,6 +141,11 @@ impl Slots {
         self.slot(id).map_or_else(|| SlotKey(Arc::from("")), |slot| slot.key.clone())
     }
 
+    #[cfg(test)]
+    pub(crate) const fn pacing(&self) -> &Pacing {
+        &self.pacing
+    }
+
     /// What the throttle knows.
     pub(crate) const fn known(&self) -> &Known {
         &self.known
