@@ -7,9 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dragline::scheduler::job::{Job, Outcome};
-use dragline::scheduler::redis::{
-    Answer, Batch, FleetPacing, Membership, Origin, RedisAdmin, RedisOptions, RedisStore, RedisUrl,
-};
+use dragline::scheduler::pacing::Pacing;
+use dragline::scheduler::redis::{Answer, Batch, Membership, Origin, RedisAdmin, RedisOptions, RedisStore, RedisUrl};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::cases::{Case, Figures, Watch};
@@ -78,7 +77,7 @@ pub(crate) fn run(case: &Case, count: u64) -> Figures {
     let parsed: RedisUrl = url.parse().unwrap();
     let job = format!("bench-{}", std::process::id());
     let member = Membership { job: job.clone(), spider: "bench".to_owned(), worker: "one".to_owned() };
-    let pacing = FleetPacing { per_host: u32::MAX, delay: Duration::ZERO };
+    let pacing = Pacing { per_slot: u32::MAX, delay: Duration::ZERO, ..Pacing::default() };
     let options = RedisOptions { pacing, reply_timeout: Duration::from_secs(60), ..RedisOptions::default() };
     let mut store = RedisStore::open(&parsed, member, options.clone()).unwrap();
     let base = used(&url).unwrap();

@@ -252,6 +252,7 @@ impl Chain {
         let attempt = Attempt {
             sent_at,
             latency,
+            waited: tally.progress.waited(),
             bytes,
             charged: tally.progress.charged(),
             retry_after: asked,

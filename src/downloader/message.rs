@@ -77,6 +77,8 @@ pub struct Attempt {
     pub sent_at: Option<Instant>,
     /// From send to the end of the body.
     pub latency: Duration,
+    /// From send to the head of the answer, where the transport tells of it.
+    pub waited: Option<Duration>,
     /// Length of the decoded body; of one that was too large what it announced, 0 if it announced nothing.
     pub bytes: u64,
     /// Decoded body bytes, as charged to the window.

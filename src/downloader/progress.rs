@@ -22,6 +22,8 @@ pub(crate) struct Progress {
     sent_at: OnceLock<Instant>,
     /// Status of an answer under way, and the length of body it announced.
     head: OnceLock<(StatusCode, Option<u64>)>,
+    /// When it came.
+    head_at: OnceLock<Instant>,
     charged: AtomicUsize,
     cancelled: AtomicBool,
 }
@@ -33,6 +35,7 @@ impl Progress {
             lease: LeaseView::of(grant),
             sent_at: OnceLock::new(),
             head: OnceLock::new(),
+            head_at: OnceLock::new(),
             charged: AtomicUsize::new(0),
             cancelled: AtomicBool::new(false),
         }
@@ -51,6 +54,11 @@ impl Progress {
     /// Notes the instant of sending, and gives it back.
     pub(crate) fn send(&self) -> Instant {
         *self.sent_at.get_or_init(Instant::now)
+    }
+
+    /// From sending to the head of the answer.
+    pub(crate) fn waited(&self) -> Option<Duration> {
+        Some(self.head_at.get()?.saturating_duration_since(self.sent_at()?))
     }
 
     /// Notes that the engine gave the attempt up.
@@ -75,6 +83,7 @@ impl Progress {
             status: head.map(|(status, _)| status.as_u16()),
             sent_at,
             latency: sent_at.map_or(Duration::ZERO, |at| at.elapsed()),
+            waited: self.waited(),
             bytes: head.and_then(|(_, announced)| *announced).unwrap_or(0),
             charged: self.charged(),
             lease: Some(self.lease()),
@@ -118,5 +127,6 @@ impl Meter for Tally<'_> {
 
     fn answered(&self, status: StatusCode, announced: Option<u64>) {
         let _ = self.progress.head.set((status, announced));
+        let _ = self.progress.head_at.set(Instant::now());
     }
 }

@@ -154,6 +154,7 @@ impl Hub {
         } else {
             self.owed.extend(text.map(|text| (job.id, text)));
         }
+        self.note_answer(id, now);
         self.free_slot(id);
         self.tell_of_proxy(id);
         if job.kind == JobKind::Robots {

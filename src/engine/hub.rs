@@ -20,6 +20,7 @@ use super::kept::Kept;
 use super::lease::Asking;
 use super::lease_books::Account;
 use super::message::{Control, Fact, StopReason};
+use super::pacing::{Pauses, pacing};
 use super::patience::Patience;
 use super::record::Failures;
 use super::refused_reports::RefusedReports;
@@ -36,6 +37,7 @@ use crate::collector;
 use crate::plane::Ask;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
 use crate::scheduler::message::Rest;
+use crate::scheduler::pacing::Pacing;
 use crate::scheduler::store::Cursors;
 use crate::settings::RequestRecords;
 
@@ -154,8 +156,9 @@ pub(crate) struct Hub {
     pub(super) asking: HashMap<Arc<str>, Asking>,
     /// Hosts that no rule covers.
     pub(super) unmatched: HashSet<Box<str>>,
-    /// There is a `DOWNLOAD_DELAY`.
-    pub(super) is_paced: bool,
+    pub(super) pacing: Pacing,
+    /// Hosts that asked for a pause.
+    pub(super) pauses: Pauses,
     /// Proxies of which a failure was told.
     pub(super) bad_proxies: HashSet<Arc<str>>,
     /// Leases asked for ahead, where they come over a network.
@@ -217,7 +220,7 @@ impl Hub {
         let (received_before, leases_before) = (stats.count("response_received_count"), stats.count("engine/leases"));
         let account = Account::begin(&stats);
         let ahead = config.is_remote.then(Ahead::default);
-        let is_paced = !config.context.settings().download_delay.is_zero();
+        let pacing = pacing(&config.context.settings());
         Self {
             config,
             stats,
@@ -253,7 +256,8 @@ impl Hub {
             asking: HashMap::new(),
             bad_proxies: HashSet::new(),
             unmatched: HashSet::new(),
-            is_paced,
+            pacing,
+            pauses: Pauses::default(),
             ahead,
             kept: Kept::default(),
             account,
@@ -453,13 +457,8 @@ impl Hub {
         self.config.lease_give_up = settings.lease_give_up;
         self.config.stall_warn = settings.stall_warn;
         self.config.context.replace_settings(settings.clone());
-        self.is_paced = !settings.download_delay.is_zero();
-        let pacing = crate::scheduler::message::Pacing {
-            per_slot: settings.concurrent_requests_per_domain,
-            delay: settings.download_delay,
-            jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
-        };
-        self.acts.push(Act::SchedulerControl(crate::scheduler::message::Control::Pacing(pacing)));
+        self.pacing = pacing(settings);
+        self.acts.push(Act::SchedulerControl(crate::scheduler::message::Control::Pacing(self.pacing.clone())));
         self.acts.push(Act::DownloaderControl(crate::downloader::message::Control::Settings(settings.clone())));
     }
 }

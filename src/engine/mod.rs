@@ -20,6 +20,7 @@ pub mod lease_books;
 pub mod message;
 mod outbox;
 mod owed;
+pub(crate) mod pacing;
 mod patience;
 mod places;
 mod record;

@@ -26,7 +26,7 @@ impl Hub {
 
     /// The ticket has its lease: it goes on the wire, now or at the end of this turn or when there is a place.
     pub(super) fn go(&mut self, id: u64, now: Instant) {
-        if self.is_before_its_time(id) {
+        if self.is_before_its_time(id, now) {
             self.free_slot(id);
             self.put_back_after_group(id, Duration::ZERO, now);
             return;
@@ -43,17 +43,20 @@ impl Hub {
     pub(super) fn go_on(&mut self, now: Instant) {
         let Some(ahead) = self.ahead.as_mut().filter(|ahead| !ahead.ready.is_empty()) else { return };
         let waiting = std::mem::take(&mut ahead.ready);
-        let per_slot = self.config.context.settings().concurrent_requests_per_domain.max(1);
         let mut left = VecDeque::with_capacity(waiting.len());
         for id in waiting {
-            if self.is_before_its_time(id) {
+            if self.is_before_its_time(id, now) {
                 self.free_slot(id);
                 self.put_back_after_group(id, Duration::ZERO, now);
                 continue;
             }
             let Some(ticket) = self.tickets.get_mut(&id).filter(|t| t.state == State::Ready) else { continue };
             let slot = ticket.slot.as_ref();
-            let is_full = self.ahead.as_ref().zip(slot).is_some_and(|(ahead, slot)| ahead.on_wire(slot) >= per_slot);
+            let is_full = self
+                .ahead
+                .as_ref()
+                .zip(slot)
+                .is_some_and(|(ahead, slot)| ahead.on_wire(slot) >= self.pacing.of(&slot.0).per_slot);
             let serves = ticket.lease.as_ref().is_some_and(|guard| guard.serves(now + MARGIN));
             if is_full || self.count(State::Fetching) >= self.config.concurrent {
                 left.push_back(id);
@@ -72,13 +75,12 @@ impl Hub {
     }
 
     /// Whether the ticket's job was given out when its host had no delay, and there is one now: several of them would
-    /// go at once.
-    fn is_before_its_time(&self, id: u64) -> bool {
-        self.is_paced
-            && self.tickets.get(&id).is_some_and(|ticket| {
-                let is_page = ticket.job.as_ref().is_some_and(|job| job.kind != JobKind::Robots);
-                is_page && ticket.slot.is_some() && !ticket.wants_sent
-            })
+    /// go at once. Or when its host had not asked for a pause yet.
+    fn is_before_its_time(&mut self, id: u64, now: Instant) -> bool {
+        let Some(ticket) = self.tickets.get(&id) else { return false };
+        let Some(slot) = &ticket.slot else { return false };
+        let is_page = ticket.job.as_ref().is_some_and(|job| job.kind != JobKind::Robots);
+        (is_page && !ticket.wants_sent && self.pacing.of(&slot.0).is_paced()) || self.pauses.left(slot, now).is_some()
     }
 
     /// The ticket is on the wire of its slot.

@@ -26,6 +26,7 @@ use crate::downloader::transport::Transport;
 use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Control, Ended};
+use crate::engine::pacing::pacing;
 use crate::engine::window::Bytes;
 use crate::engine::{Engine, ParserPeer, Peers, watch_room};
 use crate::parser::pulse::Pulse;
@@ -35,7 +36,6 @@ use crate::plane::ControlPlane;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
-use crate::scheduler::message::Pacing;
 use crate::scheduler::store::{Cursors, Store, StoreError};
 use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
@@ -361,11 +361,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> S
         allowed_domains,
         depth_limit: settings.depth_limit,
         url_length_limit: settings.urllength_limit,
-        pacing: Pacing {
-            per_slot: settings.concurrent_requests_per_domain,
-            delay: settings.download_delay,
-            jitter: if settings.randomize_download_delay { settings.download_delay_jitter } else { 0.0 },
-        },
+        pacing: pacing(settings),
         robots_agent: settings.robotstxt_obey.then(|| robots_agent(settings).to_owned()),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,

@@ -16,9 +16,10 @@ use crate::apcloudy::JobId;
 use crate::collector::CollectorConfig;
 use crate::collector::log::{LogOptions, RecordLog};
 use crate::collector::message::End;
+use crate::engine::pacing::pacing;
 use crate::scheduler::fleet::{FleetConfig, SharedFrontier};
 use crate::scheduler::job::{RequestId, outcome};
-use crate::scheduler::redis::{Batch, FleetPacing, Membership, RedisError, RedisOptions, RedisStore, RedisUrl, RedisUrlError};
+use crate::scheduler::redis::{Batch, Membership, RedisError, RedisOptions, RedisStore, RedisUrl, RedisUrlError};
 use crate::scheduler::store::{Store as _, StoreError};
 use crate::settings::{FrontierStore, Settings};
 
@@ -122,10 +123,7 @@ impl<'a> Fleet<'a> {
             connect_timeout: CONNECT,
             reply_timeout: REPLY,
             visibility: settings.frontier_visibility,
-            pacing: FleetPacing {
-                per_host: u32::try_from(settings.concurrent_requests_per_domain).unwrap_or(u32::MAX),
-                delay: settings.download_delay,
-            },
+            pacing: pacing(settings),
         }
     }
 }

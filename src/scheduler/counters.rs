@@ -1,6 +1,9 @@
 //! The scheduler's counters, in Scrapy's names. Each `true` answer is the first of its kind: worth a log line.
 
+use std::time::Duration;
+
 use crate::api::stats::Stats;
+use crate::scheduler::job::SlotKey;
 use crate::scheduler::store::Medium;
 
 /// Counts into the job's stats.
@@ -49,6 +52,24 @@ impl Counters {
     pub(crate) fn too_long(&mut self, count: u64) -> bool {
         self.add("urllength/request_ignored_count", count);
         first(&mut self.seen_too_long, count)
+    }
+
+    /// An answer moved the delay of a host from one to another, or not at all.
+    pub(crate) fn throttled(
+        &self,
+        slot: &SlotKey,
+        (status, latency): (u16, Duration),
+        (before, after): (Duration, Duration),
+        is_told: bool,
+    ) {
+        if matches!(status, 429 | 503) && after > before {
+            self.stats.inc("autothrottle/raised");
+        }
+        self.stats.max("autothrottle/delay_ms_max", i64::try_from(after.as_millis()).unwrap_or(i64::MAX));
+        if is_told {
+            let (delay_ms, was_ms, latency_ms) = (after.as_millis(), before.as_millis(), latency.as_millis());
+            tracing::info!(host = &*slot.0, status, latency_ms, was_ms, delay_ms, "autothrottle");
+        }
     }
 
     /// One request to a host outside the allowed domains.

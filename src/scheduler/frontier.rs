@@ -16,6 +16,7 @@ mod robots;
 mod states;
 #[cfg(test)]
 mod tests;
+mod throttled;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 use self::patience::Patience;
 use self::states::States;
 pub(crate) use self::states::Take;
+use self::throttled::{THROTTLE, known, saving};
 use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
@@ -102,9 +104,15 @@ impl Frontier {
     /// A frontier over `store`, whose lost jobs were recovered before.
     #[must_use]
     pub fn new(config: SchedulerConfig, mut store: Box<dyn Store>, stats: Stats, clock: Clock, now: Instant) -> Self {
-        let mut slots = Slots::new(config.pacing.clone(), config.seed);
+        let known = known(store.as_ref());
+        let is_durable = store.medium().is_durable();
+        let mut states = States::default();
+        if is_durable && config.pacing.throttles_any() {
+            states.keep(THROTTLE, saving(&known), now);
+        }
+        let mut slots = Slots::knowing(known, config.pacing.clone(), config.seed);
         for (slot, until) in store.gates(clock.unix(now)) {
-            slots.gate(&slot.0, clock.instant(until), now);
+            slots.pause(&slot.0, clock.instant(until), now);
         }
         for (slot, not_before) in store.slots() {
             let id = slots.id(&slot.0);
@@ -115,9 +123,9 @@ impl Frontier {
             intake: Intake::new(&config, stats.clone(), store.medium()),
             slots,
             robots: RobotsDesk::new(config.robots_agent),
-            is_durable: store.medium().is_durable(),
-            patience: Patience::new(config.disk_wait, store.medium().is_durable()),
-            states: States::default(),
+            is_durable,
+            patience: Patience::new(config.disk_wait, is_durable),
+            states,
             settled: Vec::new(),
             unread: Vec::new(),
             stats,
@@ -151,6 +159,7 @@ impl Frontier {
             Order::Hop { tag, job } => self.hop(tag, job, now),
             Order::Sent { slot, at, .. } => self.sent(&slot, at, now),
             Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            Order::Answered { slot, status, latency, sent } => self.heard(&slot, (status, latency), sent, now),
             // What concerns other workers concerns nobody here.
             Order::StartOver | Order::IdleOver => {}
         }
@@ -160,14 +169,16 @@ impl Frontier {
     pub(crate) fn control(&mut self, control: Control, now: Instant) {
         match control {
             Control::Gate { scope: GateScope::Slot(slot), until, hold } => {
-                self.slots.gate(&slot.0, until, now);
                 if hold == Hold::Job {
+                    self.slots.pause(&slot.0, until, now);
                     self.keep_gate(&slot, until);
+                } else {
+                    self.slots.gate(&slot.0, until, now);
                 }
             }
             Control::Lift { scope: GateScope::Slot(slot) } => self.slots.lift(&slot.0, now),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
-            Control::Pacing(pacing) => self.slots.set_pacing(pacing, now),
+            Control::Pacing(pacing) => self.set_pacing(pacing, now),
             Control::Ahead(more) => self.slots.set_ahead(more, now),
             Control::Stop => {
                 self.stopped = true;
@@ -440,8 +451,10 @@ impl Frontier {
         let wants_sent = self.slots.take(pick, job.request.priority_value(), now);
         if wants_sent {
             // It may be sent, and this process end, before the sending is heard of.
-            let until = now + self.slots.delay(id);
-            self.keep_gate(&slot, until);
+            let delay = self.slots.delay(id);
+            if !delay.is_zero() {
+                self.keep_gate(&slot, now + delay);
+            }
         }
         self.push_due(Due { job, slot, wants_sent, verdict: Verdict::Go });
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
+pub use super::pacing::Pacing;
 use super::store::StoreError;
 use crate::engine::ticket::Tag;
 use crate::web::robots::Robots;
@@ -67,6 +68,17 @@ pub enum Order {
         /// The slot.
         slot: SlotKey,
     },
+    /// How a request of the slot was answered, for its throttle. Told of hosts that are throttled only.
+    Answered {
+        /// The slot.
+        slot: SlotKey,
+        /// The status.
+        status: u16,
+        /// From sending to the head of the answer.
+        latency: Duration,
+        /// When it was sent.
+        sent: Instant,
+    },
     /// `start()` has said everything it has to say, all of it is taken in, and no other worker has to run it.
     StartOver,
     /// `idle` has returned and made something, all of it is taken in.
@@ -120,7 +132,7 @@ pub enum Control {
 pub enum Hold {
     /// This run: what it waits for ends with the run, or is lifted before its time.
     Run,
-    /// The job: a run that is started before `until` waits as well.
+    /// The job: a run that is started before `until` waits as well, and nobody lifts it.
     Job,
 }
 
@@ -143,18 +155,6 @@ pub enum RobotsAnswer {
         /// When to ask again.
         again_in: Duration,
     },
-}
-
-/// Pacing settings; all but `jitter` can change while the job runs.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pacing {
-    /// `CONCURRENT_REQUESTS_PER_DOMAIN`.
-    pub per_slot: usize,
-    /// `DOWNLOAD_DELAY`.
-    pub delay: Duration,
-    /// `DOWNLOAD_DELAY_JITTER` where `RANDOMIZE_DOWNLOAD_DELAY` is on, else 0: each delay is taken between
-    /// `delay × (1 − jitter)` and `delay × (1 + jitter)`.
-    pub jitter: f64,
 }
 
 /// Answers an offer.

@@ -21,6 +21,7 @@ mod memory;
 pub mod message;
 #[cfg(test)]
 pub(crate) mod model;
+pub mod pacing;
 pub(crate) mod record;
 #[cfg(feature = "redis")]
 pub mod redis;
@@ -35,6 +36,7 @@ pub(crate) mod suite;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+pub(crate) mod throttle;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

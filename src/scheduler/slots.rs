@@ -8,6 +8,8 @@
 //! of those the one with the highest priority (as far as known: a slot's line is sorted by its store, and
 //! only the priority of what was offered or pulled last is seen here), of those the one served longest ago.
 
+pub(crate) mod known;
+mod minute;
 mod names;
 mod slot;
 #[cfg(test)]
@@ -20,11 +22,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::known::Known;
 use self::names::Names;
 use self::slot::{Filed, Rank, Slot};
 use self::when::{Era, When};
 use super::job::SlotKey;
-use super::message::Pacing;
+use super::pacing::Pacing;
+use super::throttle::{Heard, Throttled};
 use crate::dice::Dice;
 
 /// The slots of a crawl.
@@ -36,6 +40,8 @@ pub(crate) struct Slots {
     dice: Dice,
     era: Era,
     names: Names,
+    /// What the throttle knows, also of hosts that have no slot.
+    known: Known,
     slab: Slab,
     free: Vec<SlotId>,
     hops: Lane,
@@ -60,6 +66,15 @@ pub(crate) enum Pick {
     Queued(SlotId),
 }
 
+/// What a host's throttle has to know of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// From sending to the head of the answer.
+    pub(crate) latency: Duration,
+    pub(crate) sent: Instant,
+}
+
 /// The slots by their ids.
 #[derive(Debug, Default)]
 struct Slab(Vec<Option<Slot>>);
@@ -72,9 +87,16 @@ struct Lane {
 }
 
 impl Slots {
+    #[cfg(test)]
     pub(crate) fn new(pacing: Pacing, seed: u64) -> Self {
+        Self::knowing(Known::default(), pacing, seed)
+    }
+
+    /// Slots of a crawl that goes on from what the throttle knew.
+    pub(crate) fn knowing(known: Known, pacing: Pacing, seed: u64) -> Self {
         Self {
             pacing,
+            known,
             ahead: 0,
             dice: Dice::new(seed),
             era: Era::default(),
@@ -94,7 +116,12 @@ impl Slots {
             return id;
         }
         self.turn += 1;
-        let slot = Slot::new(SlotKey(Arc::from(host)), self.turn);
+        let mut slot = Slot::new(SlotKey(Arc::from(host)), self.turn);
+        if slot.rates(&self.pacing).throttles
+            && let Some(throttled) = self.known.get(host)
+        {
+            slot.rare_mut().throttled = Some(throttled);
+        }
         let id = if let Some(id) = self.free.pop()
             && let Some(place) = self.slab.0.get_mut(id.0 as usize)
         {
@@ -114,6 +141,21 @@ impl Slots {
         self.slot(id).map_or_else(|| SlotKey(Arc::from("")), |slot| slot.key.clone())
     }
 
+    #[cfg(test)]
+    pub(crate) const fn pacing(&self) -> &Pacing {
+        &self.pacing
+    }
+
+    /// What the throttle knows.
+    pub(crate) const fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Whether every answer's effect is logged (`AUTOTHROTTLE_DEBUG`).
+    pub(crate) const fn tells_throttle(&self) -> bool {
+        self.pacing.throttle.debug
+    }
+
     /// Number of slots kept.
     pub(crate) fn len(&self) -> usize {
         self.names.len()
@@ -121,14 +163,20 @@ impl Slots {
 
     /// Changes delay and concurrency at once, also of delays that run.
     pub(crate) fn set_pacing(&mut self, pacing: Pacing, now: Instant) {
-        let is_first_delay = self.pacing.delay.is_zero() && !pacing.delay.is_zero();
-        self.pacing = pacing;
+        let before = std::mem::replace(&mut self.pacing, pacing);
         for id in self.slab.ids() {
+            let Some(slot) = self.slab.get(id) else { continue };
             // Without a delay nobody told of what was sent: the last one may have gone just now.
-            if is_first_delay && self.slot(id).is_some_and(|slot| slot.active > 0 && slot.rare().crawl_delay.is_zero()) {
+            if slot.active > 0 && !slot.is_paced(&before) && slot.is_paced(&self.pacing) {
                 let throw = self.dice.throw();
                 let at = self.era.when(now);
-                self.change(id, now, |slot| slot.rare_mut().last = Some((at, throw)));
+                let per_minute = slot.rates(&self.pacing).per_minute;
+                self.change(id, now, |slot| {
+                    slot.rare_mut().last = Some((at, throw));
+                    if per_minute > 0 {
+                        slot.rare_mut().minute.sent(at, per_minute);
+                    }
+                });
             }
             self.file(id, now);
         }
@@ -197,6 +245,41 @@ impl Slots {
         self.change(id, now, |slot| slot.rare_mut().gate = slot.rare().gate.max(Some(until)));
     }
 
+    /// Nothing of the slot goes before `until`, whoever lifts its gate.
+    pub(crate) fn pause(&mut self, host: &str, until: Instant, now: Instant) {
+        let id = self.id(host);
+        let until = self.era.when(until);
+        self.change(id, now, |slot| slot.rare_mut().pause = slot.rare().pause.max(Some(until)));
+    }
+
+    /// How the host answered a request of that time, for its throttle: the delay before and now, if it is throttled.
+    pub(crate) fn heard(&mut self, host: &str, answer: Answer, now: Instant) -> Option<(Duration, Duration)> {
+        let rates = self.pacing.of(host);
+        if !rates.throttles {
+            return None;
+        }
+        let id = self.id(host);
+        let (sent, at) = (self.era.when(answer.sent), self.era.when(now));
+        let rules = self.pacing.throttle;
+        let mut throttled = self.slot(id)?.rare().throttled.unwrap_or_else(|| Throttled::new(&rules, rates.delay));
+        let before = throttled.delay;
+        let mut heard = Heard::of(answer.status);
+        // Those that were under way when it refused say the same once more, and were not asked any slower.
+        if heard == Heard::Refused && self.slot(id)?.rare().refused.is_some_and(|refused| sent < refused) {
+            heard = Heard::Otherwise;
+        }
+        throttled.hear(heard, answer.latency, &rules, rates.delay);
+        self.known.set(host, throttled);
+        self.change(id, now, |slot| {
+            let rare = slot.rare_mut();
+            rare.throttled = Some(throttled);
+            if heard == Heard::Refused {
+                rare.refused = Some(at);
+            }
+        });
+        Some((before, throttled.delay))
+    }
+
     /// Ends the host's gate before its time.
     pub(crate) fn lift(&mut self, host: &str, now: Instant) {
         let id = self.id(host);
@@ -220,7 +303,9 @@ impl Slots {
         let (Pick::Hop(id) | Pick::Robots(id) | Pick::Queued(id)) = pick;
         self.turn += 1;
         let turn = self.turn;
-        let paced = self.slot(id).is_some_and(|slot| !slot.delay(&self.pacing).is_zero());
+        let paced = self.slot(id).is_some_and(|slot| slot.is_paced(&self.pacing));
+        let per_minute = self.slot(id).map_or(0, |slot| slot.rates(&self.pacing).per_minute);
+        let at = self.era.when(now);
         let wants_sent = paced && !matches!(pick, Pick::Robots(_));
         self.change(id, now, |slot| {
             slot.turn = turn;
@@ -230,6 +315,8 @@ impl Slots {
             }
             match pick {
                 Pick::Hop(_) => slot.rare_mut().hops = slot.rare().hops.saturating_sub(1),
+                // Its sending is not told, and it waits for nothing.
+                Pick::Robots(_) if per_minute > 0 => slot.rare_mut().minute.sent(at, per_minute),
                 Pick::Robots(_) => {}
                 // What is left in the queue has no higher priority.
                 Pick::Queued(_) => slot.priority = priority,
@@ -243,9 +330,13 @@ impl Slots {
         let id = self.id(host);
         let throw = self.dice.throw();
         let at = self.era.when(at);
+        let per_minute = self.pacing.of(host).per_minute;
         self.change(id, now, |slot| {
             let rare = slot.rare_mut();
             rare.unsent = rare.unsent.saturating_sub(1);
+            if per_minute > 0 {
+                rare.minute.sent(at, per_minute);
+            }
             if rare.last.is_none_or(|(last, _)| last <= at) {
                 rare.last = Some((at, throw));
             }
@@ -337,6 +428,9 @@ impl Slots {
         let is_idle = slot.is_idle();
         if is_idle && let Some(until) = slot.closed_until(&self.pacing).filter(|until| *until > now) {
             job = Filed::Kept(until);
+        }
+        if !slot.rare().minute.is_empty() {
+            slot.rare_mut().minute.tidy(now);
         }
         let (hop_from, job_from) = (slot.rare().hop_filed, slot.filed);
         if hop_from != hop {

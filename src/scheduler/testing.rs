@@ -22,7 +22,7 @@ pub(crate) fn config() -> SchedulerConfig {
         allowed_domains: Vec::new(),
         depth_limit: 0,
         url_length_limit: 0,
-        pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
+        pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0, ..Pacing::default() },
         robots_agent: None,
         seeds_stop_at: usize::MAX,
         max_bytes: usize::MAX,

@@ -41,7 +41,7 @@ impl Played {
     }
 
     fn paced(delay: Duration, per_slot: usize) -> Self {
-        let pacing = Pacing { per_slot, delay, jitter: 0.0 };
+        let pacing = Pacing { per_slot, delay, jitter: 0.0, ..Pacing::default() };
         Self::start(SchedulerConfig { pacing, ..config() }, MemoryStore::new(usize::MAX))
     }
 
@@ -152,7 +152,7 @@ fn pages_wait_for_robots_and_new_pacing_counts_at_once() {
         played.offer(&["http://a.test/no/1", "http://a.test/2", "http://a.test/3"]).await;
         assert_eq!(played.pull(8).await.jobs[0].job.url().path(), "/robots.txt");
         played.quiet_for(60_000 * MS).await;
-        played.controls.tell(Control::Pacing(Pacing { per_slot: 8, delay: 200 * MS, jitter: 0.0 }));
+        played.controls.tell(Control::Pacing(Pacing { per_slot: 8, delay: 200 * MS, jitter: 0.0, ..Pacing::default() }));
         let rules = RobotsAnswer::Rules(Arc::new(Robots::parse(b"User-agent: *\nDisallow: /no\n")));
         played.controls.tell(Control::Robots { origin: "http://a.test".into(), rules });
         let ready = played.ready().await;
@@ -213,7 +213,7 @@ fn after_stop_a_pull_is_answered_without_jobs() {
 #[test]
 fn a_restart_of_the_actor_loses_no_job_no_place_and_no_credit() {
     run_local(async {
-        let pacing = Pacing { per_slot: 2, delay: Duration::ZERO, jitter: 0.0 };
+        let pacing = Pacing { per_slot: 2, delay: Duration::ZERO, jitter: 0.0, ..Pacing::default() };
         let (store, panics) = Fragile::new(Fault::Panic);
         let played = Played::start(SchedulerConfig { pacing, ..config() }, store);
         played.offer(&["http://a.test/1", "http://a.test/2", "http://a.test/3", "http://b.test/4"]).await;

@@ -38,7 +38,6 @@ const TWISTED: &str = "remove it; there is no such runtime underneath";
 const TLS: &str = "remove it; TLS 1.2 and 1.3 are used, see DOWNLOAD_VERIFY_CERTIFICATES";
 const PROXY: &str = "remove it; the proxy comes with the identity (see IDENTITIES)";
 const STORAGE: &str = "remove it; feeds are written to local files or standard output";
-const THROTTLE: &str = "remove it; set DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN; Retry-After is honoured";
 const BASE: &str = "remove it; built-in components are switched off by name in the setting without _BASE";
 
 /// Names with a meaning elsewhere, and the way out; `*` at the end covers all names that begin so.
@@ -46,7 +45,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("ADDONS", COMPILED),
     ("AJAXCRAWL_ENABLED", NOT_YET),
     ("ASYNCIO_EVENT_LOOP", TWISTED),
-    ("AUTOTHROTTLE_*", THROTTLE),
     ("AWS_*", STORAGE),
     ("CLOSESPIDER_TIMEOUT_NO_ITEM", "use CLOSESPIDER_TIMEOUT"),
     ("CLOSESPIDER_PAGECOUNT_NO_ITEM", "use CLOSESPIDER_PAGECOUNT"),
@@ -66,7 +64,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("DOWNLOADER_STATS", NOT_YET),
     ("DOWNLOAD_BIND_ADDRESS", NOT_YET),
     ("DOWNLOAD_HANDLERS*", "remove it; http, https and data are built in"),
-    ("DOWNLOAD_SLOTS", "use DOWNLOAD_DELAY and CONCURRENT_REQUESTS_PER_DOMAIN"),
     ("DOWNLOAD_TLS_*", TLS),
     ("DUPEFILTER_*", "remove it; the duplicate filter is built in, dont_filter on a request passes it"),
     ("EDITOR", NOT_YET),

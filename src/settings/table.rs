@@ -19,6 +19,7 @@ use super::rule::{
     Bytes, Choice, Flag, Folder, GIB, KIB, MIB, OptionalPath, OptionalText, Problem, Real, Rule, Span, TIB, Text, Whole,
 };
 use super::secret::Secret;
+use super::slots::{SlotLimits, SlotTable};
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules, UserName};
 use super::value::{
     Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
@@ -69,6 +70,24 @@ settings_table! {
         "RANDOMIZE_DOWNLOAD_DELAY" Live randomize_download_delay: bool = Flag, json!(true);
         /// Share by which a delay varies: 0.5 means from half to one and a half times the delay.
         "DOWNLOAD_DELAY_JITTER" Live download_delay_jitter: f64 = Real { min: 0.0, max: 1.0 }, json!(0.5);
+        /// Requests sent to one host within any minute, redirects, retries and robots.txt among them; 0: no limit.
+        "REQUESTS_PER_MINUTE" Live requests_per_minute: u32 = Whole::<u32>::between(0, 60_000), json!(0);
+        /// Rules of single hosts, by name: `concurrency`, `delay` in seconds, `randomize_delay` and `throttle` instead of
+        /// `CONCURRENT_REQUESTS_PER_DOMAIN`, `DOWNLOAD_DELAY`, `RANDOMIZE_DOWNLOAD_DELAY` and `AUTOTHROTTLE_ENABLED`. A host
+        /// is one name: those below it have rules of their own.
+        "DOWNLOAD_SLOTS" Live download_slots: BTreeMap<String, SlotLimits> = SlotTable, json!({});
+        /// Find the delay of each host by how it answers. The delay goes half the way to what a request took, divided by
+        /// `AUTOTHROTTLE_TARGET_CONCURRENCY`, and up at once; `DOWNLOAD_DELAY` is the least, and only a 200 lowers it. 429
+        /// and 503 double it, which is forgotten slowly. What was found is kept with the job.
+        "AUTOTHROTTLE_ENABLED" Live autothrottle_enabled: bool = Flag, json!(false);
+        /// Delay of a host before its first answer.
+        "AUTOTHROTTLE_START_DELAY" Live autothrottle_start_delay: Duration = Span::seconds(0.0, DAY), json!(5);
+        /// Longest delay it finds; a longer `DOWNLOAD_DELAY` or crawl delay holds all the same.
+        "AUTOTHROTTLE_MAX_DELAY" Live autothrottle_max_delay: Duration = Span::seconds(0.0, DAY), json!(60);
+        /// Requests of a host that are to be under way at once, on average.
+        "AUTOTHROTTLE_TARGET_CONCURRENCY" Live autothrottle_target_concurrency: f64 = Real { min: 0.001, max: 100_000.0 }, json!(1.0);
+        /// Log every answer and what it makes of the delay.
+        "AUTOTHROTTLE_DEBUG" Live autothrottle_debug: bool = Flag, json!(false);
         /// Requests taken from the queue and not yet handled; 0: twice `CONCURRENT_REQUESTS` plus 64.
         "WINDOW_REQUESTS" Restart window_requests: usize = Whole::<usize>::between(0, 1_000_000), json!(0);
         /// Decoded bytes of responses that were not yet handled; reading pauses above it.

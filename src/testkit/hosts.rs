@@ -28,7 +28,7 @@ impl KnownHosts {
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,
-            pacing: Pacing { per_slot: per_host, delay: Duration::ZERO, jitter: 0.0 },
+            pacing: Pacing { per_slot: per_host, ..Pacing::default() },
             robots_agent: None,
             seeds_stop_at: usize::MAX,
             max_bytes: usize::MAX,

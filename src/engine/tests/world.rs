@@ -227,7 +227,7 @@ impl World {
                 allowed_domains: Vec::new(),
                 depth_limit: 0,
                 url_length_limit: 0,
-                pacing: Pacing { per_slot: mood.per_slot, delay: Duration::ZERO, jitter: 0.0 },
+                pacing: Pacing { per_slot: mood.per_slot, ..Pacing::default() },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
                 max_bytes: usize::MAX,

@@ -161,6 +161,9 @@ impl SharedFrontier {
                     self.paced(tag, job, Verdict::Duplicate);
                 }
             }
+            (Step::Heard { slot, status, latency, .. }, Answer::Throttled(Some(delays))) => {
+                self.intake.counters.throttled(&slot, (status, latency), delays, self.pacing.throttle.debug);
+            }
             (Step::Place(waiting), Answer::Place(place)) => self.placed(*waiting, place, now),
             (Step::Renew(_), Answer::Lost(lost)) => {
                 let lost = lost.into_iter().filter(|id| self.lost(*id)).count();

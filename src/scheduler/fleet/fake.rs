@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::place::Waiting;
 use super::step::{Exchange, Server, Step};
 use crate::scheduler::job::{Books, Job, Outcome, RequestId, SlotKey};
-use crate::scheduler::redis::{Answer, Applied, Claim, FleetPacing, FleetState, Leased, Origin, Place, RedisError, View};
+use crate::scheduler::pacing::Pacing;
+use crate::scheduler::redis::{Answer, Applied, Claim, FleetState, Leased, Origin, Place, RedisError, View};
 use crate::scheduler::store::{Cursors, Offered};
 
 /// What all workers share.
@@ -55,7 +56,7 @@ struct Out {
 }
 
 struct Host {
-    places: u32,
+    places: usize,
     unsent: Option<RequestId>,
     closed: Instant,
     crawl: Duration,
@@ -67,7 +68,7 @@ pub(crate) struct Fake {
     pub(crate) world: Arc<Mutex<World>>,
     worker: String,
     visibility: Duration,
-    pacing: FleetPacing,
+    pacing: Pacing,
 }
 
 impl World {
@@ -105,7 +106,7 @@ impl World {
     }
 
     /// Places of the host that are taken.
-    pub(crate) fn places(&self, host: &str) -> u32 {
+    pub(crate) fn places(&self, host: &str) -> usize {
         self.hosts.get(&SlotKey(host.into())).map_or(0, |host| host.places)
     }
 
@@ -182,7 +183,7 @@ impl World {
 impl Fake {
     pub(crate) fn new(world: &Arc<Mutex<World>>, worker: &str, visibility: Duration) -> Self {
         world.lock().unwrap().beats.insert(worker.to_owned(), Instant::now());
-        let pacing = FleetPacing { per_host: 8, delay: Duration::ZERO };
+        let pacing = Pacing::default();
         Self { world: world.clone(), worker: worker.to_owned(), visibility, pacing }
     }
 
@@ -208,7 +209,7 @@ impl Fake {
         let queued = world.jobs.values().filter(|held| held.out.is_none());
         let at = |held: &Held| {
             let host = world.hosts.get(&SlotKey::of(held.job.url()));
-            let full = host.is_some_and(|host| host.places >= self.pacing.per_host || host.unsent.is_some());
+            let full = host.is_some_and(|host| host.places >= self.pacing.per_slot || host.unsent.is_some());
             (!full).then(|| host.map_or(held.not_before, |host| held.not_before.max(host.closed).max(host.gate)))
         };
         queued.filter_map(at).min().map(|at| at.saturating_duration_since(now))
@@ -230,7 +231,7 @@ impl Fake {
             queued.sort_unstable();
             let open = queued.into_iter().find(|(_, _, id)| {
                 let slot = SlotKey::of(world.jobs[id].job.url());
-                let (per_host, delay) = (self.pacing.per_host, self.pacing.delay);
+                let (per_host, delay) = (self.pacing.per_slot, self.pacing.delay);
                 let host = world.host(&slot);
                 let paced = !delay.max(host.crawl).is_zero();
                 host.places < per_host && host.closed <= now && host.gate <= now && !(paced && host.unsent.is_some())
@@ -257,7 +258,7 @@ impl Fake {
             return Place::Lost;
         }
         world.free(id);
-        let (per_host, delay) = (self.pacing.per_host, self.pacing.delay);
+        let (per_host, delay) = (self.pacing.per_slot, self.pacing.delay);
         let host = world.host(&SlotKey::of(waiting.job.url()));
         let paced = !waiting.is_robots() && !delay.max(host.crawl).is_zero();
         if host.places >= per_host || (paced && host.unsent.is_some()) {
@@ -375,14 +376,15 @@ impl Fake {
                     true
                 }
             }
-            Step::Sent { slot, id, at, pause } => {
+            Step::Heard { .. } => return Answer::Throttled(None),
+            Step::Sent { slot, id, at, pause, .. } => {
                 let host = world.host(slot);
                 host.unsent.take_if(|unsent| unsent == id);
                 host.closed = host.closed.max(*at + (*pause).max(host.crawl));
                 true
             }
             Step::Freed(id) => mine(world, id) && world.free(*id),
-            Step::Gate(slot, until) => {
+            Step::Gate(slot, until) | Step::Pause(slot, until) => {
                 let host = world.host(slot);
                 host.gate = host.gate.max(*until);
                 true
@@ -464,7 +466,7 @@ impl Server for Fake {
         Ok(applied)
     }
 
-    fn set_pacing(&mut self, pacing: FleetPacing) {
+    fn set_pacing(&mut self, pacing: Pacing) {
         self.pacing = pacing;
     }
 

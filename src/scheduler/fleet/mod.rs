@@ -33,8 +33,8 @@ use super::config::SchedulerConfig;
 use super::frontier::Turn;
 use super::intake::Intake;
 use super::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
-use super::message::{Control, Due, Order, Pacing, Ready, Rest, Scope};
-use super::redis::{FleetPacing, FleetState, Origin, View};
+use super::message::{Control, Due, Hold, Order, Pacing, Ready, Rest, Scope};
+use super::redis::{FleetState, Origin, View};
 use super::robots_desk::RobotsDesk;
 use super::store::{Cursors, Medium};
 use crate::api::stats::Stats;
@@ -130,7 +130,7 @@ impl SharedFrontier {
         stats: Stats,
         now: Instant,
     ) -> Self {
-        server.set_pacing(fleet_pacing(&config.pacing));
+        server.set_pacing(config.pacing.clone());
         Self {
             clock: Clock::start(now),
             intake: Intake::new(&config, stats.clone(), Medium::Redis),
@@ -208,10 +208,11 @@ impl SharedFrontier {
         self.steps.push_back(Step::PutBack { job, at });
     }
 
-    /// The delay after a request that was sent.
-    fn pause(&mut self) -> Duration {
-        let factor = self.dice.throw().mul_add(self.pacing.jitter.clamp(0.0, 1.0), 1.0);
-        self.pacing.delay.mul_f64(factor)
+    /// The delay after a request of the slot that was sent, by the settings, and the jitter's share in it.
+    fn pause(&mut self, slot: &SlotKey) -> (Duration, f64) {
+        let rates = self.pacing.of(&slot.0);
+        let factor = self.dice.throw().mul_add(rates.jitter, 1.0);
+        (rates.delay.mul_f64(factor), factor)
     }
 
     /// Hands out what there is credit for; the rest goes back.
@@ -310,8 +311,13 @@ impl Queue for SharedFrontier {
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
             Order::Sent { id, slot, at } => {
-                let pause = self.pause();
-                self.steps.push_back(Step::Sent { slot, id, at, pause });
+                let (pause, factor) = self.pause(&slot);
+                self.steps.push_back(Step::Sent { slot, id, at, pause, factor });
+            }
+            Order::Answered { slot, status, latency, sent } => {
+                if self.pacing.of(&slot.0).throttles {
+                    self.steps.push_back(Step::Heard { slot, status, latency, sent });
+                }
             }
             Order::Freed { id, .. } => self.free(id),
             Order::StartOver => {
@@ -329,11 +335,14 @@ impl Queue for SharedFrontier {
 
     fn control(&mut self, control: Control, now: Instant) {
         match control {
-            Control::Gate { scope: Scope::Slot(slot), until, .. } => self.steps.push_back(Step::Gate(slot, until)),
+            Control::Gate { scope: Scope::Slot(slot), until, hold } => self.steps.push_back(match hold {
+                Hold::Run => Step::Gate(slot, until),
+                Hold::Job => Step::Pause(slot, until),
+            }),
             Control::Lift { scope: Scope::Slot(slot) } => self.steps.push_back(Step::Lift(slot)),
             Control::Robots { origin, rules } => self.robots_answer(&origin, rules, now),
             Control::Pacing(pacing) => {
-                self.server.set_pacing(fleet_pacing(&pacing));
+                self.server.set_pacing(pacing.clone());
                 self.pacing = pacing;
                 self.is_stirred = true;
             }
@@ -358,8 +367,4 @@ impl Queue for SharedFrontier {
         }
         Turn { facts: std::mem::take(&mut self.facts), wake: self.wake(now) }
     }
-}
-
-fn fleet_pacing(pacing: &Pacing) -> FleetPacing {
-    FleetPacing { per_host: u32::try_from(pacing.per_slot).unwrap_or(u32::MAX), delay: pacing.delay }
 }

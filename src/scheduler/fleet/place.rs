@@ -99,7 +99,7 @@ impl SharedFrontier {
             self.delays.clear();
         }
         let told = self.delays.entry(host.clone()).or_default();
-        let knew = *told >= delay || self.pacing.delay >= delay;
+        let knew = *told >= delay || self.pacing.of(&host.0).delay >= delay;
         *told = delay.max(*told);
         knew
     }

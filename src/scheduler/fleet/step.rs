@@ -11,7 +11,8 @@ use super::place::Waiting;
 use crate::engine::ticket::Tag;
 use crate::scheduler::intake::Sifted;
 use crate::scheduler::job::{Job, Outcome, RequestId, SlotKey};
-use crate::scheduler::redis::{Applied, Batch, FleetPacing, FleetState, Origin, PlaceFor, RedisError, RedisStore};
+use crate::scheduler::pacing::Pacing;
+use crate::scheduler::redis::{Applied, Batch, FleetState, Origin, PlaceFor, RedisError, RedisStore};
 
 /// The server's side of a job that several workers share.
 pub(crate) trait Server: Send {
@@ -22,7 +23,7 @@ pub(crate) trait Server: Send {
     fn apply(&mut self, exchange: &mut Exchange) -> Result<Applied, RedisError>;
 
     /// How the fleet paces a host, from the next exchange on.
-    fn set_pacing(&mut self, pacing: FleetPacing);
+    fn set_pacing(&mut self, pacing: Pacing);
 
     /// How long what was handed out belongs to this worker without a renewal.
     fn visibility(&self) -> Duration;
@@ -65,9 +66,18 @@ pub(crate) enum Step {
         id: RequestId,
         at: Instant,
         pause: Duration,
+        factor: f64,
+    },
+    Heard {
+        slot: SlotKey,
+        status: u16,
+        latency: Duration,
+        sent: Instant,
     },
     Freed(RequestId),
     Gate(SlotKey, Instant),
+    /// A gate that nobody lifts.
+    Pause(SlotKey, Instant),
     Lift(SlotKey),
     CrawlDelay(SlotKey, Duration),
     Place(Box<Waiting>),
@@ -132,9 +142,15 @@ impl Step {
             Self::Settle(id, outcome) => batch.settle(*id, *outcome),
             Self::Follow(_, job) => batch.follow(job),
             Self::Replace(job) => batch.replace(job),
-            Self::Sent { slot, id, at, pause } => batch.sent(slot, *id, now.saturating_duration_since(*at), *pause),
+            Self::Sent { slot, id, at, pause, factor } => {
+                batch.sent(slot, *id, now.saturating_duration_since(*at), *pause, *factor);
+            }
+            Self::Heard { slot, status, latency, sent } => {
+                batch.heard(slot, *status, *latency, now.saturating_duration_since(*sent));
+            }
             Self::Freed(id) => batch.freed(*id),
             Self::Gate(slot, until) => batch.gate(slot, until.saturating_duration_since(now)),
+            Self::Pause(slot, until) => batch.pause(slot, until.saturating_duration_since(now)),
             Self::Lift(slot) => batch.lift(slot),
             Self::CrawlDelay(slot, delay) => batch.crawl_delay(slot, *delay),
             Self::Place(waiting) => batch.place(waiting.job.id, waiting.place_for()),
@@ -156,7 +172,7 @@ impl Server for RedisStore {
         Self::apply(self, exchange.batch())
     }
 
-    fn set_pacing(&mut self, pacing: FleetPacing) {
+    fn set_pacing(&mut self, pacing: Pacing) {
         Self::set_pacing(self, pacing);
     }
 

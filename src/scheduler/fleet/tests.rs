@@ -176,7 +176,7 @@ fn started() -> Arc<Mutex<World>> {
 }
 
 fn paced(delay: Duration) -> SchedulerConfig {
-    SchedulerConfig { pacing: Pacing { per_slot: 8, delay, jitter: 0.0 }, ..config() }
+    SchedulerConfig { pacing: Pacing { per_slot: 8, delay, jitter: 0.0, ..Pacing::default() }, ..config() }
 }
 
 fn rules(text: &str) -> RobotsAnswer {

@@ -42,6 +42,11 @@ impl States {
         self.next.get_or_insert(now + EVERY);
     }
 
+    /// Whether a state of this name is kept.
+    pub(super) fn keeps(&self, name: &str) -> bool {
+        self.kept.iter().any(|kept| kept.name == name)
+    }
+
     /// When to look again.
     pub(super) const fn due(&self) -> Option<Instant> {
         self.next

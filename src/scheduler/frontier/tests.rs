@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 mod commits;
+mod pacing;
 mod redirects;
 mod simulated;
 
@@ -258,7 +259,10 @@ fn a_credit_stands_until_it_is_used_and_each_pull_is_answered() {
 
 #[test]
 fn one_slow_host_leaves_the_credits_to_the_others() {
-    let mut played = Played::new(SchedulerConfig { pacing: Pacing { per_slot: 8, delay: 500 * MS, jitter: 0.0 }, ..config() });
+    let mut played = Played::new(SchedulerConfig {
+        pacing: Pacing { per_slot: 8, delay: 500 * MS, jitter: 0.0, ..Pacing::default() },
+        ..config()
+    });
     let jobs = (0..100).map(|n| format!("http://slow.test/{n}")).chain((0..8).map(|n| format!("http://fast{n}.test/")));
     let jobs = jobs.map(|url| played.page(&url)).collect();
     played.offer(jobs);
@@ -307,7 +311,7 @@ fn a_page_waits_for_robots_without_a_credit_or_a_place_and_one_request_asks() {
 #[test]
 fn a_forbidden_page_takes_a_credit_but_no_place() {
     let mut played = Played::obeying();
-    played.frontier.slots.set_pacing(Pacing { per_slot: 1, delay: Duration::ZERO, jitter: 0.0 }, played.now);
+    played.frontier.slots.set_pacing(Pacing { per_slot: 1, delay: Duration::ZERO, jitter: 0.0, ..Pacing::default() }, played.now);
     played.rules("http://a.test", "User-agent: *\nDisallow: /private/\n");
     played.pages(&["http://a.test/private/1", "http://a.test/private/2", "http://a.test/3", "http://a.test/private/4"]);
     let ready = played.pull(3);
@@ -415,7 +419,7 @@ fn a_crawl_delay_that_becomes_known_holds_the_page_in_hand() {
     let mut played = Played::obeying();
     let mut free = played.page("http://a.test/free");
     free.request.ignore_robots();
-    played.frontier.slots.set_pacing(Pacing { per_slot: 8, delay: 10 * MS, jitter: 0.0 }, played.now);
+    played.frontier.slots.set_pacing(Pacing { per_slot: 8, delay: 10 * MS, jitter: 0.0, ..Pacing::default() }, played.now);
     played.offer(vec![free]);
     let first = played.pull(5).jobs.remove(0);
     played.order(Order::Sent { id: RequestId(0), slot: first.slot, at: played.now });
@@ -457,7 +461,10 @@ fn a_hop_is_judged_by_scope_then_dupes_then_robots() {
 
 #[test]
 fn hops_wait_for_the_delay_of_their_slot_and_pass_its_queue() {
-    let mut played = Played::new(SchedulerConfig { pacing: Pacing { per_slot: 2, delay: 100 * MS, jitter: 0.0 }, ..config() });
+    let mut played = Played::new(SchedulerConfig {
+        pacing: Pacing { per_slot: 2, delay: 100 * MS, jitter: 0.0, ..Pacing::default() },
+        ..config()
+    });
     played.pages(&["http://a.test/1", "http://a.test/2"]);
     let first = played.pull(5).jobs.remove(0);
     played.order(Order::Sent { id: RequestId(0), slot: first.slot.clone(), at: played.now });

@@ -32,6 +32,8 @@ pub enum Answer {
     NotClaimed,
     /// Whether the operation changed anything. For operations on a request: false when this worker does not hold it (any more).
     Done(bool),
+    /// The delay of a throttled host before and after an answer; none of a host that is not throttled.
+    Throttled(Option<(Duration, Duration)>),
     /// Whether there is a place for a hop or robots.txt request.
     Place(Place),
     /// Those of a renewal that this worker does not hold any more: another may be at them already.
@@ -172,6 +174,7 @@ fn answer(kind: Kind, value: Value) -> Result<Answer, &'static str> {
         Kind::Offer => offered(value),
         Kind::Pull => pulled(value).map(Answer::Pulled),
         Kind::Place => place(value).map(Answer::Place),
+        Kind::Heard => throttled(value).map(Answer::Throttled),
         Kind::Renew => ids(value).map(Answer::Lost),
         Kind::Lease => leased(value).map(Answer::Leased),
         Kind::ClaimStart | Kind::ClaimIdle => claim(value).map(Answer::Claim),
@@ -208,6 +211,14 @@ fn pulled(value: Value) -> Result<Pulled, &'static str> {
         1 => Pulled::NotBefore(Duration::from_micros(row.count()?)),
         _ => Pulled::Empty,
     })
+}
+
+fn throttled(value: Value) -> Result<Option<(Duration, Duration)>, &'static str> {
+    let mut row = Row::new(value, "the delay of a host")?;
+    if row.values.len() == 0 {
+        return Ok(None);
+    }
+    Ok(Some((Duration::from_micros(row.count()?), Duration::from_micros(row.count()?))))
 }
 
 fn place(value: Value) -> Result<Place, &'static str> {

@@ -64,6 +64,7 @@ pub(super) enum Kind {
     Offer,
     Pull,
     Place,
+    Heard,
     Renew,
     Lease,
     ClaimStart,
@@ -195,10 +196,18 @@ impl Batch {
     }
 
     /// A request was sent to the host, `ago` before this call: the host's delay, `pause` with its jitter, counts from there, also
-    /// when the request is this worker's no more.
-    pub fn sent(&mut self, host: &SlotKey, id: RequestId, ago: Duration, pause: Duration) {
+    /// when the request is this worker's no more. Where the server found a delay by the host's answers, that one counts, times
+    /// `factor`.
+    pub fn sent(&mut self, host: &SlotKey, id: RequestId, ago: Duration, pause: Duration, factor: f64) {
         self.begin(b'T', Kind::Other);
-        self.text(&host.0).own(id).time_down(ago).time(pause);
+        self.text(&host.0).own(id).time_down(ago).time(pause).number_arg(millionths(factor));
+    }
+
+    /// The host answered with this status, `latency` after the request was sent, which was `ago` before this call: for its
+    /// throttle. Answered by [`super::Answer::Throttled`].
+    pub fn heard(&mut self, host: &SlotKey, status: u16, latency: Duration, ago: Duration) {
+        self.begin(b'J', Kind::Heard);
+        self.text(&host.0).number_arg(u64::from(status)).time(latency).time_down(ago);
     }
 
     /// A request of this worker gives its place back; one that was not sent costs its host no delay.
@@ -217,6 +226,12 @@ impl Batch {
     pub(super) fn gate_until(&mut self, host: &SlotKey, until: Duration) {
         self.begin(b'G', Kind::Other);
         self.text(&host.0).text("=").time(until);
+    }
+
+    /// [`Self::gate`] that nobody lifts.
+    pub fn pause(&mut self, host: &SlotKey, how_long: Duration) {
+        self.begin(b'g', Kind::Other);
+        self.text(&host.0).time(how_long);
     }
 
     /// Ends the host's gate.
@@ -422,6 +437,12 @@ fn write_number(wire: &mut Vec<u8>, number: u64) {
     let _ = write!(wire, "{number}\r\n");
 }
 
+/// A number that is not negative, in millionths.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within 0 and 2^52")]
+pub(super) fn millionths(number: f64) -> u64 {
+    (number * 1e6).round().clamp(0.0, 4_503_599_627_370_496.0) as u64
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -442,13 +463,13 @@ mod tests {
         batch.mark_seen(1);
         batch.lease(0);
         batch.lease(9_999);
-        batch.sent(&SlotKey("a".into()), RequestId(0), Duration::from_nanos(1_999), Duration::from_nanos(1_001));
+        batch.sent(&SlotKey("a".into()), RequestId(0), Duration::from_nanos(1_999), Duration::from_nanos(1_001), 1.25);
         let mut expected = b"$1\r\nM\r\n$16\r\n".to_vec();
         expected.extend_from_slice(&1_u128.to_be_bytes());
         expected.extend_from_slice(b"\r\n$1\r\nQ\r\n$1\r\n0\r\n$1\r\nQ\r\n$4\r\n9999\r\n$1\r\nT\r\n$1\r\na\r\n$16\r\n");
         expected.extend_from_slice(&[0; 16]);
-        expected.extend_from_slice(b"\r\n$1\r\n1\r\n$1\r\n2\r\n");
-        assert_eq!(batch.wire(), (&expected[..], 11));
+        expected.extend_from_slice(b"\r\n$1\r\n1\r\n$1\r\n2\r\n$7\r\n1250000\r\n");
+        assert_eq!(batch.wire(), (&expected[..], 12));
         assert_eq!(batch.len(), 4);
     }
 }

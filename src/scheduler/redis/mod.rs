@@ -23,7 +23,8 @@
 //! | `q:HOST`, `w:HOST` | zset | tags of what may go, and of what waits for a time |
 //! | `hosts` | zset | hosts with queued work by the time they may have a request next |
 //! | `h:HOST` | string | places, queue lengths, unsent request, delay clock; gone when nothing speaks for the host |
-//! | `gates` | zset | gated hosts by the end of the gate |
+//! | `t:HOST`, `m:HOST` | string, list | the delay its answers led to; when requests of the last minute were sent |
+//! | `gates`, `pauses` | zset | gated hosts by the end of the gate, and of what nobody lifts |
 //! | `out`, `flight` | hash, zset | requests handed out: place and holder; the end of their visibility |
 //! | `k:ID` | set | ids of the children queued for a request that is not settled |
 //! | `dead`, `aside` | hash | id -> reason and record of what failed for good, or was set aside |
@@ -53,6 +54,6 @@ pub use self::admin::{Ended, HostRow, Kept, Page, RedisAdmin, Survey, WorkerRow}
 pub use self::answer::{Answer, Applied, Claim, Leased, Place, View};
 pub use self::batch::{Batch, Origin, PlaceFor};
 pub use self::error::RedisError;
-pub use self::options::{FleetPacing, FleetState, Membership, RedisOptions};
+pub use self::options::{FleetState, Membership, RedisOptions};
 pub use self::store::RedisStore;
 pub use self::url::{RedisUrl, RedisUrlError};

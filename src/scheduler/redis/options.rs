@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::scheduler::pacing::Pacing;
+
 /// Which job a worker joins, and as whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
@@ -24,18 +26,9 @@ pub struct RedisOptions {
     /// How long what was handed out belongs to its worker without a renewal, and how long a worker counts as alive
     /// without a sign of it. At least 100 ms.
     pub visibility: Duration,
-    /// The pacing of every host, over the whole fleet.
-    pub pacing: FleetPacing,
-}
-
-/// How a host is paced over the whole fleet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FleetPacing {
-    /// Requests of a host at a time (`CONCURRENT_REQUESTS_PER_DOMAIN`), at least 1.
-    pub per_host: u32,
-    /// The delay between two requests of a host, before jitter (`DOWNLOAD_DELAY`). Over zero, at most one request of
-    /// a host is handed out and not yet sent.
-    pub delay: Duration,
+    /// The pacing of every host, over the whole fleet. Where a host has a delay, at most one request of it is handed out and
+    /// not yet sent. The jitter is that of the worker that sends.
+    pub pacing: Pacing,
 }
 
 /// What the job as a whole is doing.
@@ -57,7 +50,7 @@ impl Default for RedisOptions {
             connect_timeout: Duration::from_secs(5),
             reply_timeout: Duration::from_secs(10),
             visibility: Duration::from_secs(30),
-            pacing: FleetPacing { per_host: 8, delay: Duration::ZERO },
+            pacing: Pacing::default(),
         }
     }
 }

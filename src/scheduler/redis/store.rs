@@ -6,13 +6,14 @@ use std::time::Duration;
 use redis::Value;
 
 use super::answer::{self, Answer, Applied, Claim, View};
-use super::batch::{Batch, Kind};
+use super::batch::{Batch, Kind, millionths};
 use super::connection::{Args, Link};
 use super::error::RedisError;
 use super::keys;
-use super::options::{FleetPacing, Membership, RedisOptions};
+use super::options::{Membership, RedisOptions};
 use super::script;
 use super::url::RedisUrl;
+use crate::scheduler::pacing::Pacing;
 
 /// The format of what is kept at the server.
 pub(super) const FORMAT: u32 = 1;
@@ -37,7 +38,9 @@ pub struct RedisStore {
     /// What this worker runs for all. It has a cursor of its own: the server cannot go back behind it unnoticed.
     runs_start: bool,
     runs_idle: bool,
-    pub(super) pacing: FleetPacing,
+    pub(super) pacing: Pacing,
+    /// The hosts with rules of their own, as the server takes them.
+    hosts: Vec<u8>,
     pub(super) view: View,
     /// For the plain [`crate::scheduler::store::Store`]: what is not known to have happened.
     pub(super) unsure: super::plain::Unsure,
@@ -57,7 +60,7 @@ impl RedisStore {
             }
         }
         let options = RedisOptions { visibility: options.visibility.max(SHORTEST), ..options };
-        let pacing = options.pacing;
+        let pacing = options.pacing.clone();
         let mut link = Link::new(url.clone(), options);
         link.check_server()?;
         let mut store = Self {
@@ -69,6 +72,7 @@ impl RedisStore {
             missed: 0,
             runs_start: false,
             runs_idle: false,
+            hosts: packed(&pacing),
             pacing,
             view: View::empty(),
             unsure: super::plain::Unsure::default(),
@@ -92,12 +96,17 @@ impl RedisStore {
         let numbers = [
             number,
             micros(link.options().visibility),
-            u64::from(self.pacing.per_host.max(1)),
+            u64::try_from(self.pacing.per_slot.max(1)).unwrap_or(u64::MAX),
             micros(self.pacing.delay),
+            u64::from(self.pacing.per_minute),
+            u64::from(self.pacing.throttles),
+            micros(self.pacing.throttle.start),
+            micros(self.pacing.throttle.max),
+            millionths(self.pacing.throttle.target).max(1),
             u64::from(!self.runs_start && !self.runs_idle),
             u64::try_from(about.1).unwrap_or(u64::MAX),
         ];
-        let texts = [self.member.worker.as_bytes(), self.token.as_bytes()];
+        let texts = [self.member.worker.as_bytes(), self.token.as_bytes(), &self.hosts];
         let args = Args::Written { texts: &texts, numbers: &numbers, parts: &[about, batch.wire()] };
         let reply = link.script(&script::APPLY, &self.meta, &args)?;
         self.read(reply, batch.kinds())
@@ -128,7 +137,8 @@ impl RedisStore {
     }
 
     /// Changes the pacing of hosts, from the next batch on.
-    pub const fn set_pacing(&mut self, pacing: FleetPacing) {
+    pub fn set_pacing(&mut self, pacing: Pacing) {
+        self.hosts = packed(&pacing);
         self.pacing = pacing;
     }
 
@@ -221,4 +231,20 @@ impl std::fmt::Debug for RedisStore {
             .field("view", &self.view)
             .finish_non_exhaustive()
     }
+}
+
+/// The hosts with rules of their own: for each places (u32), delay in microseconds (double), whether it is throttled (a byte),
+/// length of the name (u16), name.
+fn packed(pacing: &Pacing) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for name in pacing.hosts.keys() {
+        let rates = pacing.of(name);
+        let Ok(length) = u16::try_from(name.len()) else { continue };
+        bytes.extend(u32::try_from(rates.per_slot).unwrap_or(u32::MAX).to_be_bytes());
+        bytes.extend((rates.delay.as_secs_f64() * 1e6).round().to_be_bytes());
+        bytes.push(u8::from(rates.throttles));
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(name.as_bytes());
+    }
+    bytes
 }

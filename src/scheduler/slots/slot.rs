@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::super::job::SlotKey;
-use super::super::message::Pacing;
+use super::super::pacing::{Pacing, Rates};
+use super::super::throttle::Throttled;
+use super::minute::Minute;
 use super::when::When;
 
 /// A slot.
@@ -30,7 +32,16 @@ pub(super) struct Rare {
     pub(super) last: Option<(When, f64)>,
     /// The delay its robots.txt asks for.
     pub(super) crawl_delay: Duration,
+    /// What it is held by for others' sake, until it is lifted.
     pub(super) gate: Option<When>,
+    /// A pause that nobody lifts: the host asked for it, or an earlier run left it.
+    pub(super) pause: Option<When>,
+    /// The delay its answers have led to, where it is throttled.
+    pub(super) throttled: Option<Throttled>,
+    /// When it last refused, as far as the throttle knows.
+    pub(super) refused: Option<When>,
+    /// What counts for `REQUESTS_PER_MINUTE`.
+    pub(super) minute: Minute,
     pub(super) robots_at: Option<When>,
     pub(super) hops: u32,
     /// Places that were given out under a delay and are not sent yet.
@@ -67,6 +78,10 @@ impl Slot {
             last: None,
             crawl_delay: Duration::ZERO,
             gate: None,
+            pause: None,
+            throttled: None,
+            refused: None,
+            minute: Minute::NONE,
             robots_at: None,
             hops: 0,
             unsent: 0,
@@ -98,8 +113,31 @@ impl Slot {
         (0, Reverse(0), self.turn)
     }
 
+    /// Its delay, without jitter.
     pub(super) fn delay(&self, pacing: &Pacing) -> Duration {
-        pacing.delay.max(self.rare().crawl_delay)
+        self.delay_by(&pacing.of(&self.key.0), pacing)
+    }
+
+    fn delay_by(&self, rates: &Rates, pacing: &Pacing) -> Duration {
+        let rare = self.rare();
+        let own = if rates.throttles {
+            // Settings may have changed since it was found.
+            let found = rare.throttled.unwrap_or_else(|| Throttled::new(&pacing.throttle, rates.delay));
+            found.delay.min(pacing.throttle.max).max(rates.delay)
+        } else {
+            rates.delay
+        };
+        own.max(rare.crawl_delay)
+    }
+
+    /// Whether one of its requests has to be sent before the next one is given out.
+    pub(super) fn is_paced(&self, pacing: &Pacing) -> bool {
+        pacing.of(&self.key.0).is_paced() || !self.rare().crawl_delay.is_zero()
+    }
+
+    /// What throttles it.
+    pub(super) fn rates(&self, pacing: &Pacing) -> Rates {
+        pacing.of(&self.key.0)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -108,36 +146,56 @@ impl Slot {
     }
 
     pub(super) fn is_full(&self, pacing: &Pacing, ahead: usize) -> bool {
-        self.active as usize >= pacing.per_slot.max(1).saturating_add(ahead)
+        self.is_full_of(pacing.of(&self.key.0).per_slot.saturating_add(ahead))
     }
 
-    /// The end of the delay after the last request and of the gate, whichever is later.
+    const fn is_full_of(&self, places: usize) -> bool {
+        self.active as usize >= places
+    }
+
+    /// When the slot is worth forgetting, as far as times go: after delay, gate and pause, and when the last minute is over.
     pub(super) fn closed_until(&self, pacing: &Pacing) -> Option<When> {
-        self.delayed_until(pacing).max(self.rare().gate)
+        let rates = pacing.of(&self.key.0);
+        let minute = self.rare().minute.ends().filter(|_| rates.per_minute > 0);
+        self.delayed_by(&rates, pacing).max(self.shut_until()).max(minute)
     }
 
-    /// The end of the delay after the last request; gates aside.
+    /// The end of gate and pause, whichever is later.
+    pub(super) fn shut_until(&self) -> Option<When> {
+        self.rare().gate.max(self.rare().pause)
+    }
+
+    /// When the next request may go after those that were sent; gates aside.
     pub(super) fn delayed_until(&self, pacing: &Pacing) -> Option<When> {
+        self.delayed_by(&pacing.of(&self.key.0), pacing)
+    }
+
+    fn delayed_by(&self, rates: &Rates, pacing: &Pacing) -> Option<When> {
         let rare = self.rare();
-        let delay = self.delay(pacing);
-        rare.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
-            // A delay that robots.txt asks for is a least one, so the jitter may not shorten it.
-            at.after(delay.mul_f64(throw.mul_add(pacing.jitter.clamp(0.0, 1.0), 1.0)).max(rare.crawl_delay))
-        })
+        let delay = self.delay_by(rates, pacing);
+        let delayed = rare.last.filter(|_| !delay.is_zero()).map(|(at, throw)| {
+            // Neither a delay that robots.txt asks for nor what a refusal came to may be made shorter by the jitter.
+            let floor = rare.throttled.filter(|_| rates.throttles).map_or(Duration::ZERO, |found| found.floor.min(delay));
+            at.after(delay.mul_f64(throw.mul_add(rates.jitter, 1.0)).max(rare.crawl_delay).max(floor))
+        });
+        delayed.max(rare.minute.open_at(rates.per_minute))
     }
 
     /// When the first hop and the first job may go; `None` if there is none or it waits for something else.
     pub(super) fn due(&self, pacing: &Pacing, ahead: usize, now: When) -> (Option<When>, Option<When>) {
         let rare = self.rare();
-        let is_held_back = !self.delay(pacing).is_zero() || rare.gate.is_some_and(|gate| gate > now);
-        if self.is_full(pacing, if is_held_back { 0 } else { ahead }) {
+        let rates = pacing.of(&self.key.0);
+        let is_paced = rates.is_paced() || !rare.crawl_delay.is_zero();
+        let shut = self.shut_until();
+        let is_held_back = is_paced || shut.is_some_and(|gate| gate > now);
+        if self.is_full_of(rates.per_slot.saturating_add(if is_held_back { 0 } else { ahead })) {
             return (None, None);
         }
-        let robots = rare.robots_at.map(|at| rare.gate.map_or(at, |gate| gate.max(at)));
-        if rare.unsent > 0 && !self.delay(pacing).is_zero() {
+        let robots = rare.robots_at.map(|at| shut.map_or(at, |gate| gate.max(at)));
+        if rare.unsent > 0 && is_paced {
             return (None, robots);
         }
-        let open = self.closed_until(pacing).unwrap_or(now);
+        let open = self.delayed_by(&rates, pacing).max(shut).unwrap_or(now);
         if rare.hops > 0 {
             return (Some(open), robots);
         }

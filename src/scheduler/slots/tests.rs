@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+mod pacing;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -6,7 +8,7 @@ use super::*;
 const MS: Duration = Duration::from_millis(1);
 
 fn pacing(per_slot: usize, delay: Duration, jitter: f64) -> Pacing {
-    Pacing { per_slot, delay, jitter }
+    Pacing { per_slot, delay, jitter, ..Pacing::default() }
 }
 
 fn slots(per_slot: usize, delay: Duration) -> Slots {

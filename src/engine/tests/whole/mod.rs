@@ -12,6 +12,7 @@ mod fleet;
 mod keeping;
 mod limits;
 mod live;
+mod pacing;
 mod records;
 mod redirects;
 mod refreshes;

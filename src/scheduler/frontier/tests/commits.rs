@@ -144,7 +144,7 @@ fn cursors_of_start_and_idle_are_kept_with_their_offers() {
 
 fn delayed(journal: &Journal, unix: u64) -> Played {
     let (stats, now) = (Stats::new(), Instant::now());
-    let pacing = Pacing { per_slot: 8, delay: 2_000 * MS, jitter: 0.0 };
+    let pacing = Pacing { per_slot: 8, delay: 2_000 * MS, jitter: 0.0, ..Pacing::default() };
     let clock = Clock::at(now, Duration::from_secs(unix));
     journal.clone().recover().unwrap();
     let frontier = Frontier::new(SchedulerConfig { pacing, ..config() }, Box::new(journal.clone()), stats.clone(), clock, now);

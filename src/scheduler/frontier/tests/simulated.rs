@@ -36,7 +36,7 @@ proptest! {
         seed: u64,
     ) {
         let mut played = Played::new(SchedulerConfig {
-            pacing: Pacing { per_slot, delay: Duration::from_millis(delay), jitter: 0.5 },
+            pacing: Pacing { per_slot, delay: Duration::from_millis(delay), jitter: 0.5, ..Pacing::default() },
             robots_agent: obeys.then(|| "dragline".to_owned()),
             seed,
             ..config()

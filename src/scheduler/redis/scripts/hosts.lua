@@ -4,6 +4,19 @@
 local hosts = {}
 local dirty = {}
 local has_gates = call('EXISTS', GATES) == 1
+local has_pauses = call('EXISTS', PAUSES) == 1
+
+-- Hosts with rules of their own: places, delay, whether throttled, length of the name, name.
+local rules = {}
+do
+  local packed, from = ARGV[3], 1
+  while from <= #packed do
+    local per, least, throttles, length = struct.unpack('>I4dBI2', packed, from)
+    rules[string.sub(packed, from + 15, from + 14 + length)] = { per = per, least = least, throttles = throttles == 1 }
+    from = from + 15 + length
+  end
+end
+local common = { per = per_host, least = delay, throttles = throttle.on }
 
 local function unpack_host(packed)
   if not packed then
@@ -26,6 +39,7 @@ local function host_of(name)
   local host = hosts[name]
   if not host then
     host = unpack_host(call('GET', HOST .. name))
+    host.name, host.rule = name, rules[name] or common
     hosts[name] = host
   end
   return host
@@ -44,7 +58,9 @@ local function read_hosts(names)
     if #keys > 0 then
       local packed = call('MGET', unpack(keys))
       for n, name in ipairs(wanted) do
-        hosts[name] = unpack_host(packed[n])
+        local host = unpack_host(packed[n])
+        host.name, host.rule = name, rules[name] or common
+        hosts[name] = host
       end
     end
   end
@@ -61,26 +77,107 @@ local function touch(name)
   return host
 end
 
+-- What the answers of a throttled host have led to: delay, floor, and when it last refused.
+local function found_of(host)
+  if not host.found then
+    local packed = call('GET', THROTTLE .. host.name)
+    if packed then
+      local found, floor, refused = struct.unpack('>ddd', packed)
+      host.found = { delay = found, floor = floor, refused = refused }
+    else
+      host.found = { delay = math.max(math.min(throttle.start, throttle.max), host.rule.least), floor = 0, refused = 0 }
+    end
+  end
+  return host.found
+end
+
+-- The host's delay, before jitter.
+local function delay_of(host)
+  local own = host.rule.least
+  if host.rule.throttles then
+    own = math.max(math.min(found_of(host).delay, throttle.max), own)
+  end
+  return math.max(own, host.crawl)
+end
+
 local function is_paced(host)
-  return delay > 0 or host.crawl > 0
+  return host.rule.throttles or per_minute > 0 or delay_of(host) > 0
 end
 
 local function gate_of(name)
-  return has_gates and tonumber(call('ZSCORE', GATES, name) or 0) or 0
+  local till = has_gates and tonumber(call('ZSCORE', GATES, name) or 0) or 0
+  return math.max(till, has_pauses and tonumber(call('ZSCORE', PAUSES, name) or 0) or 0)
+end
+
+-- When the host's last minute has room again.
+local function minute_of(host)
+  if per_minute == 0 then
+    return 0
+  end
+  if not host.minute then
+    local nth = call('LINDEX', MINUTE .. host.name, per_minute - 1)
+    host.minute = nth and tonumber(nth) + 60000000 or 0
+  end
+  return host.minute
+end
+
+-- A request was sent: the next one waits for the host's delay, times a factor in millionths, and for `pause` at least.
+local function count_sent(host, at, pause, factor)
+  local wait = math.max(pause, host.crawl)
+  if host.rule.throttles then
+    local found = found_of(host)
+    wait = math.max(wait, delay_of(host) * factor / 1000000, math.min(found.floor, throttle.max))
+  end
+  host.closed = math.max(host.closed, at + wait)
+  if per_minute > 0 then
+    local key = MINUTE .. host.name
+    call('LPUSH', key, string.format('%.0f', at))
+    call('LTRIM', key, 0, per_minute - 1)
+    call('PEXPIRE', key, 60000)
+    host.minute = nil
+  end
+end
+
+-- An answer moves the delay of a throttled host, as throttle.rs has it: the delay before and after, or nothing.
+local function hear(name, status, latency, ago)
+  local host = touch(name)
+  if not host.rule.throttles then
+    return {}
+  end
+  local found, least = found_of(host), host.rule.least
+  local function within(time)
+    return math.max(math.min(time, throttle.max), least)
+  end
+  local before = found.delay
+  local aim = latency / throttle.target
+  local to = within(math.max(aim, (before + aim) / 2))
+  if status == 200 then
+    local floor = math.min(found.floor, throttle.max)
+    found.floor = floor < 1000 and 0 or floor - floor / 64
+    found.delay = math.max(to, found.floor)
+  elseif (status == 429 or status == 503) and now - ago >= found.refused then
+    local raised = math.max(math.max(before, found.floor) * 2, 100000)
+    found.delay = math.max(within(math.max(raised, to)), before)
+    found.floor, found.refused = found.delay, now
+  else
+    found.delay = math.max(before, to)
+  end
+  call('SET', THROTTLE .. name, struct.pack('>ddd', found.delay, found.floor, found.refused), 'PX', 3600000)
+  return { math.floor(before), math.floor(found.delay) }
 end
 
 -- When the host may have a request next: -1 without work, endless while it waits for a place or for a sending.
 local function due_at(name, host)
   if host.ready == 0 and host.waiting == 0 then
     return -1
-  elseif host.places >= per_host or (host.unsent ~= '' and is_paced(host)) then
+  elseif host.places >= host.rule.per or (host.unsent ~= '' and is_paced(host)) then
     return math.huge
   end
   local due = 0
   if host.ready == 0 then
     due = tonumber(call('ZRANGE', WAIT .. name, 0, 0, 'WITHSCORES')[2] or 0)
   end
-  return math.max(due, host.closed, host.hop, host.served, gate_of(name))
+  return math.max(due, host.closed, host.hop, host.served, gate_of(name), minute_of(host))
 end
 
 -- Lists the touched hosts by what they wait for.
@@ -131,6 +228,14 @@ end
 local function gate(name, sign, time)
   call('ZADD', GATES, 'GT', sign == '+' and now + time or time, name)
   has_gates = true
+  touch(name)
+  return 1
+end
+
+-- A gate that nobody lifts.
+local function pause(name, time)
+  call('ZADD', PAUSES, 'GT', now + time, name)
+  has_pauses = true
   touch(name)
   return 1
 end

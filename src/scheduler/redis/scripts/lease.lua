@@ -35,6 +35,10 @@ local function lease(max)
     call('ZREMRANGEBYSCORE', GATES, '-inf', now)
     has_gates = call('EXISTS', GATES) == 1
   end
+  if has_pauses then
+    call('ZREMRANGEBYSCORE', PAUSES, '-inf', now)
+    has_pauses = call('EXISTS', PAUSES) == 1
+  end
   list_touched()
   local open = call('ZRANGEBYSCORE', HOSTS, '-inf', now, 'LIMIT', 0, max)
   local tags, names, wants = {}, {}, {}
@@ -50,9 +54,9 @@ local function lease(max)
     for _, name in ipairs(open) do
       local host = touch(name)
       local paced = is_paced(host)
-      local room = paced and (host.unsent == '' and 1 or 0) or per_host
-      room = math.min(room, per_host - host.places)
-      if math.max(host.closed, host.hop, gate_of(name)) > now then
+      local room = paced and (host.unsent == '' and 1 or 0) or host.rule.per
+      room = math.min(room, host.rule.per - host.places)
+      if math.max(host.closed, host.hop, gate_of(name), minute_of(host)) > now then
         -- It was listed without a look at its clock.
         room = 0
       end
@@ -121,8 +125,8 @@ local function place(id, what)
   local host = touch(out.host)
   local shut = gate_of(out.host)
   local paced = what == 'hop' and is_paced(host)
-  local opens = math.max(shut, what == 'hop' and host.closed or 0) - now
-  if host.places >= per_host or (paced and host.unsent ~= '') then
+  local opens = math.max(shut, what == 'hop' and math.max(host.closed, minute_of(host)) or 0) - now
+  if host.places >= host.rule.per or (paced and host.unsent ~= '') then
     if what == 'hop' then
       host.hop = now + 1000000
     end

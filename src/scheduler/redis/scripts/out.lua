@@ -197,7 +197,7 @@ local function expire()
     if out then
       local host = host_of(out.host)
       if host.unsent == id then
-        host.closed = math.max(host.closed, deadline + math.max(delay, host.crawl))
+        host.closed = math.max(host.closed, deadline + delay_of(host))
       end
       take_from(id, out)
       if out.kind == 'r' then
@@ -226,7 +226,7 @@ local function recover(is_lost)
     if out then
       local host = host_of(out.host)
       if host.unsent == id then
-        host.closed = math.max(host.closed, now + math.max(delay, host.crawl))
+        host.closed = math.max(host.closed, now + delay_of(host))
       end
       take_from(id, out)
       if out.kind == 'r' then

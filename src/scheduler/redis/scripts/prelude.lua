@@ -1,18 +1,23 @@
 -- Does the operations of one batch of one worker, all of them in one step.
--- KEYS[1] the job's meta hash. ARGV: worker, its token, the batch's number, visibility, places and delay of a host,
--- whether it may go on after some that the server lost, the number of requests it is about and their ids, then the
+-- KEYS[1] the job's meta hash. ARGV: worker, its token, the hosts with rules of their own, the batch's number, visibility,
+-- places, delay and requests per minute of a host, the throttle (on or off, start, longest, millionths of its target), whether
+-- the batch may go on after some that the server lost, the number of requests it is about and their ids, then the
 -- operations: a letter and its arguments each. Times are microseconds: a Lua number keeps them exactly. No number is ever
 -- joined to a text, which would shorten it.
 
 local call = redis.call
 local META = KEYS[1]
 local prefix = string.sub(META, 1, -5)
-local me, token, number = ARGV[1], ARGV[2], ARGV[3]
-local visibility, per_host, delay = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local me, token, number = ARGV[1], ARGV[2], ARGV[4]
+local visibility, per_host, delay, per_minute = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local throttle = {
+  on = ARGV[9] == '1', start = tonumber(ARGV[10]), max = tonumber(ARGV[11]), target = tonumber(ARGV[12]) / 1000000,
+}
 
 local JOBS, SEEN, OUT, FLIGHT = prefix .. 'jobs', prefix .. 'seen', prefix .. 'out', prefix .. 'flight'
-local HOSTS, GATES = prefix .. 'hosts', prefix .. 'gates'
+local HOSTS, GATES, PAUSES = prefix .. 'hosts', prefix .. 'gates', prefix .. 'pauses'
 local READY, WAIT, HOST, KIDS = prefix .. 'q:', prefix .. 'w:', prefix .. 'h:', prefix .. 'k:'
+local MINUTE, THROTTLE = prefix .. 'm:', prefix .. 't:'
 local DEAD, ASIDE, REASONS = prefix .. 'dead', prefix .. 'aside', prefix .. 'reasons'
 local RETURNS = prefix .. 'returns'
 local BOOKS, STATES, BEATS, WORKER = prefix .. 'books', prefix .. 'states', prefix .. 'beats', prefix .. 'worker:'
@@ -29,7 +34,7 @@ elseif last[2] == number then
 end
 -- Batches the server has answered and lost again (it was restarted from what it had written): what they ended is run again.
 local missed = tonumber(number) - tonumber(last[2]) - 1
-if missed < 0 or (missed > 0 and ARGV[7] ~= '1') then
+if missed < 0 or (missed > 0 and ARGV[13] ~= '1') then
   return 'gone'
 end
 
@@ -47,7 +52,7 @@ end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
-local at = 7
+local at = 13
 local function text()
   at = at + 1
   return ARGV[at]

@@ -75,7 +75,7 @@ local function settle(id, class, reason)
   local host = host_of(out.host)
   if host.unsent == id then
     -- It has ended and nobody said that it was not sent: as when its worker was killed in between.
-    host.closed = math.max(host.closed, now + math.max(delay, host.crawl))
+    host.closed = math.max(host.closed, now + delay_of(host))
   end
   take_from(id, out)
   if out.kind == 'p' and (class == 'failed' or class == 'set_aside') then
@@ -86,13 +86,13 @@ local function settle(id, class, reason)
   return 1
 end
 
-local function sent(name, id, ago, pause)
+local function sent(name, id, ago, pause, factor)
   local host = touch(name)
   -- When it was returned meanwhile, another worker may be about to send it.
   if host.unsent == id and mine(id) then
     host.unsent = ''
   end
-  host.closed = math.max(host.closed, now - ago + math.max(pause, host.crawl))
+  count_sent(host, now - ago, pause, factor)
   return 1
 end
 

@@ -95,7 +95,7 @@ fn what_goes_back_begins_its_attempts_anew_and_obeys_its_hosts_clock() {
     batch.put_back(&tried, ZERO);
     batch.lease(1);
     batch.settle(tried.id, Outcome::Failed(FailureKind::Timeout));
-    batch.sent(&super::host("a"), tried.id, ZERO, LONG);
+    batch.sent(&super::host("a"), tried.id, ZERO, LONG, 1.0);
     store.apply(&mut batch).unwrap();
     let kept = all(|at| admin(&server).ended(Ended::Failed, at)).remove(0);
     assert_eq!(kept.job.unwrap().attempts, 3);

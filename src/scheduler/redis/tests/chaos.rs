@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::super::{Answer, Batch, FleetPacing, Leased, Origin, RedisStore};
+use super::super::{Answer, Batch, Leased, Origin, RedisStore};
 use super::server::Server;
 use super::{LONG, ZERO, lease, offer};
 use crate::api::failure::FailureKind;
 use crate::scheduler::job::{Job, Outcome, RequestId, SlotKey};
+use crate::scheduler::pacing::Pacing;
 use crate::scheduler::testing::{child, job, unfiltered};
 
 const VISIBILITY: Duration = Duration::from_millis(120);
-const PLACES: u32 = 3;
+const PLACES: usize = 3;
 const SEEDS: u64 = 12;
 
 /// What one worker does in its turn.
@@ -46,7 +47,7 @@ struct Worker {
 
 struct World<'a> {
     server: &'a Server,
-    pacing: FleetPacing,
+    pacing: Pacing,
     workers: Vec<Worker>,
     born: u32,
     /// How often each request was handled.
@@ -58,7 +59,7 @@ struct World<'a> {
 impl World<'_> {
     fn join(&mut self) -> Worker {
         self.born += 1;
-        let store = self.server.join_paced("j", &format!("w{}", self.born), VISIBILITY, self.pacing);
+        let store = self.server.join_paced("j", &format!("w{}", self.born), VISIBILITY, &self.pacing);
         Worker { store, unsent: Vec::new(), sent: Vec::new(), deadline: Instant::now() }
     }
 
@@ -75,7 +76,7 @@ impl World<'_> {
                 for leased in worker.unsent.drain(..) {
                     if is_own {
                         self.sends.entry(leased.host.clone()).or_default().push(Instant::now());
-                        batch.sent(&leased.host, leased.id, ZERO, self.pacing.delay);
+                        batch.sent(&leased.host, leased.id, ZERO, self.pacing.delay, 1.0);
                         batch.freed(leased.id);
                         worker.sent.push(leased);
                     } else {
@@ -204,7 +205,7 @@ proptest! {
         deeds in proptest::collection::vec((0_usize..4, deed()), 20..120),
     ) {
         let server = Server::start();
-        let pacing = FleetPacing { per_host: PLACES, delay: Duration::from_millis(delay) };
+        let pacing = Pacing { per_slot: PLACES, delay: Duration::from_millis(delay), ..Pacing::default() };
         let mut world = World {
             server: &server, pacing, workers: Vec::new(), born: 0, handled: HashMap::new(), accepted: 0, sends: HashMap::new(),
         };
@@ -224,7 +225,7 @@ proptest! {
 }
 
 /// One worker in a thread of its own, until the job is done: after some work it is gone without a word, and another comes.
-fn work(server: &Server, thread: usize, pacing: FleetPacing, sends: &Mutex<Vec<Instant>>, handled: &AtomicU64) {
+fn work(server: &Server, thread: usize, pacing: &Pacing, sends: &Mutex<Vec<Instant>>, handled: &AtomicU64) {
     let until = Instant::now() + LONG;
     for life in 0_u64.. {
         let mut store = server.join_paced("j", &format!("{thread}.{life}"), VISIBILITY, pacing);
@@ -241,7 +242,7 @@ fn work(server: &Server, thread: usize, pacing: FleetPacing, sends: &Mutex<Vec<I
                     break;
                 }
                 let mut batch = Batch::new();
-                batch.sent(&leased.host, leased.id, ZERO, pacing.delay);
+                batch.sent(&leased.host, leased.id, ZERO, pacing.delay, 1.0);
                 batch.freed(leased.id);
                 batch.settle(leased.id, Outcome::Handled);
                 let applied = store.apply(&mut batch).unwrap();
@@ -261,13 +262,13 @@ fn work(server: &Server, thread: usize, pacing: FleetPacing, sends: &Mutex<Vec<I
 #[test]
 fn workers_at_the_same_time_pace_a_host_together_and_handle_every_request_once() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 4, delay: Duration::from_millis(30) };
+    let pacing = Pacing { per_slot: 4, delay: Duration::from_millis(30), ..Pacing::default() };
     let pages: Vec<Job> = (0..40).map(|n| job(n, &format!("http://a/{n}"))).collect();
-    offer(&mut server.join_paced("j", "seeds", LONG, pacing), &pages);
+    offer(&mut server.join_paced("j", "seeds", LONG, &pacing), &pages);
     let (sends, handled) = (Mutex::new(Vec::new()), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (server, sends, handled) = (&server, &sends, &handled);
+            let (server, pacing, sends, handled) = (&server, &pacing, &sends, &handled);
             scope.spawn(move || work(server, thread, pacing, sends, handled));
         }
     });

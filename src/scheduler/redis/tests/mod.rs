@@ -7,6 +7,7 @@ mod claims;
 mod cluster;
 mod fleet;
 mod lost;
+mod pacing;
 mod places;
 mod redirects;
 mod refusals;

@@ -3,10 +3,11 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::{Answer, Batch, FleetPacing, Place, PlaceFor, RedisStore};
+use super::super::{Answer, Batch, Place, PlaceFor, RedisStore};
 use super::server::Server;
 use super::{LONG, ZERO, ask, done, host, ids, lease, offer, paths};
 use crate::scheduler::job::{Outcome, RequestId};
+use crate::scheduler::pacing::Pacing;
 use crate::scheduler::testing::job;
 
 const SHORT: Duration = Duration::from_millis(400);
@@ -26,8 +27,8 @@ fn pages(count: u64) -> Vec<crate::scheduler::job::Job> {
 #[test]
 fn a_hosts_places_are_those_of_the_whole_fleet() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 2, delay: ZERO };
-    let (mut one, mut two) = (server.join_paced("j", "one", LONG, pacing), server.join_paced("j", "two", LONG, pacing));
+    let pacing = Pacing { per_slot: 2, delay: ZERO, ..Pacing::default() };
+    let (mut one, mut two) = (server.join_paced("j", "one", LONG, &pacing), server.join_paced("j", "two", LONG, &pacing));
     offer(&mut one, &pages(5));
     let first = lease(&mut one, 1).remove(0);
     assert!(!first.wants_sent);
@@ -48,8 +49,8 @@ fn a_hosts_places_are_those_of_the_whole_fleet() {
 #[test]
 fn with_a_delay_one_request_of_a_host_is_unsent_and_the_delay_counts_from_its_sending() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: DELAY };
-    let (mut one, mut two) = (server.join_paced("j", "one", LONG, pacing), server.join_paced("j", "two", LONG, pacing));
+    let pacing = Pacing { per_slot: 8, delay: DELAY, ..Pacing::default() };
+    let (mut one, mut two) = (server.join_paced("j", "one", LONG, &pacing), server.join_paced("j", "two", LONG, &pacing));
     offer(&mut one, &[pages(3), vec![job(9, "http://b/9")]].concat());
     let given = lease(&mut one, 5);
     assert_eq!(given.iter().map(|given| (&*given.host.0, given.wants_sent)).collect::<Vec<_>>(), [("a", true), ("b", true)]);
@@ -57,7 +58,7 @@ fn with_a_delay_one_request_of_a_host_is_unsent_and_the_delay_counts_from_its_se
     sleep(DELAY + Duration::from_millis(50));
     assert!(lease(&mut two, 5).is_empty(), "it was not sent yet");
     let sent = Instant::now();
-    ask(&mut one, |batch| batch.sent(&given[0].host, given[0].id, ZERO, DELAY));
+    ask(&mut one, |batch| batch.sent(&given[0].host, given[0].id, ZERO, DELAY, 1.0));
     assert!(lease(&mut two, 5).is_empty());
     let wait = two.view().next_due.expect("the host waits for its delay");
     assert!(wait <= DELAY && !wait.is_zero(), "{wait:?}");
@@ -71,14 +72,14 @@ fn with_a_delay_one_request_of_a_host_is_unsent_and_the_delay_counts_from_its_se
 #[test]
 fn an_unsent_request_that_is_given_back_costs_no_delay_and_one_that_expired_does() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: DELAY };
-    let mut lost = server.join_paced("j", "lost", SHORT, pacing);
-    let mut other = server.join_paced("j", "other", LONG, pacing);
+    let pacing = Pacing { per_slot: 8, delay: DELAY, ..Pacing::default() };
+    let mut lost = server.join_paced("j", "lost", SHORT, &pacing);
+    let mut other = server.join_paced("j", "other", LONG, &pacing);
     offer(&mut lost, &pages(2));
     let given = lease(&mut lost, 1).remove(0);
     assert!(done(&mut lost, |batch| batch.give_back(given.id, ZERO)));
-    let given = lease(&mut lost, 1).remove(0);
     let leased = Instant::now();
+    let given = lease(&mut lost, 1).remove(0);
     assert_eq!(given.id, RequestId::child(None, 0), "at its old place");
     sleep(SHORT + Duration::from_millis(20));
     assert!(lease(&mut other, 1).is_empty(), "it may have been sent until its visibility ended");
@@ -91,16 +92,16 @@ fn an_unsent_request_that_is_given_back_costs_no_delay_and_one_that_expired_does
 #[test]
 fn a_late_word_of_a_sending_counts_for_the_delay_and_takes_no_reservation() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: DELAY };
-    let mut late = server.join_paced("j", "late", SHORT, pacing);
-    let mut other = server.join_paced("j", "other", LONG, pacing);
+    let pacing = Pacing { per_slot: 8, delay: DELAY, ..Pacing::default() };
+    let mut late = server.join_paced("j", "late", SHORT, &pacing);
+    let mut other = server.join_paced("j", "other", LONG, &pacing);
     offer(&mut late, &pages(2));
     let given = lease(&mut late, 1).remove(0);
     sleep(SHORT + Duration::from_millis(20));
     assert!(lease(&mut other, 1).is_empty());
     sleep(other.view().next_due.unwrap() + Duration::from_millis(1));
     assert_eq!(ids(&lease(&mut other, 1)), [given.id]);
-    ask(&mut late, |batch| batch.sent(&given.host, given.id, ZERO, ZERO));
+    ask(&mut late, |batch| batch.sent(&given.host, given.id, ZERO, ZERO, 1.0));
     assert!(lease(&mut late, 1).is_empty(), "the other one has not sent it yet");
     assert_eq!(late.view().next_due, None);
 }
@@ -131,7 +132,7 @@ fn a_crawl_delay_paces_a_host_without_a_delay_of_its_own() {
     let given = lease(&mut one, 1).remove(0);
     let mut batch = Batch::new();
     batch.crawl_delay(&host("a"), DELAY);
-    batch.sent(&host("a"), given.id, ZERO, ZERO);
+    batch.sent(&host("a"), given.id, ZERO, ZERO, 1.0);
     batch.lease(5);
     let applied = one.apply(&mut batch).unwrap();
     assert!(matches!(&applied.answers[2], Answer::Leased(leased) if leased.is_empty()));
@@ -143,22 +144,22 @@ fn a_crawl_delay_paces_a_host_without_a_delay_of_its_own() {
 #[test]
 fn a_hop_gets_the_hosts_next_turn_and_keeps_it() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: DELAY };
-    let (mut one, mut two) = (server.join_paced("j", "one", LONG, pacing), server.join_paced("j", "two", LONG, pacing));
+    let pacing = Pacing { per_slot: 8, delay: DELAY, ..Pacing::default() };
+    let (mut one, mut two) = (server.join_paced("j", "one", LONG, &pacing), server.join_paced("j", "two", LONG, &pacing));
     offer(&mut one, &pages(3));
     let hopping = lease(&mut one, 1).remove(0).id;
-    ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY));
+    ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY, 1.0));
     assert!(done(&mut one, |batch| batch.freed(hopping)));
     let Place::Go { after, wants_sent: true } = place(&mut one, hopping, PlaceFor::Hop) else { panic!("a turn") };
     assert!(!after.is_zero() && after <= DELAY, "{after:?}");
     sleep(after + Duration::from_millis(1));
     assert!(lease(&mut two, 1).is_empty(), "the turn is the hop's");
-    ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY));
+    ask(&mut one, |batch| batch.sent(&host("a"), hopping, ZERO, DELAY, 1.0));
     sleep(DELAY + Duration::from_millis(5));
     let other = lease(&mut two, 1).remove(0).id;
     // Now another is unsent: the hop waits, and is not overtaken once that one is out.
     assert!(matches!(place(&mut one, hopping, PlaceFor::Hop), Place::Wait { .. }));
-    ask(&mut two, |batch| batch.sent(&host("a"), other, DELAY, DELAY));
+    ask(&mut two, |batch| batch.sent(&host("a"), other, DELAY, DELAY, 1.0));
     assert!(lease(&mut two, 1).is_empty());
     assert!(matches!(place(&mut one, hopping, PlaceFor::Hop), Place::Go { after: ZERO, wants_sent: true }));
     assert_eq!(place(&mut two, hopping, PlaceFor::Hop), Place::Lost);
@@ -167,11 +168,11 @@ fn a_hop_gets_the_hosts_next_turn_and_keeps_it() {
 #[test]
 fn a_robots_request_obeys_the_gate_and_no_delay() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 1, delay: DELAY };
-    let mut one = server.join_paced("j", "one", LONG, pacing);
+    let pacing = Pacing { per_slot: 1, delay: DELAY, ..Pacing::default() };
+    let mut one = server.join_paced("j", "one", LONG, &pacing);
     let robots = job(7, "http://a/robots.txt");
     assert!(done(&mut one, |batch| batch.admit(&robots)));
-    ask(&mut one, |batch| batch.sent(&host("a"), RequestId(1), ZERO, DELAY));
+    ask(&mut one, |batch| batch.sent(&host("a"), RequestId(1), ZERO, DELAY, 1.0));
     assert_eq!(place(&mut one, robots.id, PlaceFor::Robots), Place::Go { after: ZERO, wants_sent: false });
     offer(&mut one, &pages(1));
     sleep(DELAY);
@@ -184,8 +185,8 @@ fn a_robots_request_obeys_the_gate_and_no_delay() {
 #[test]
 fn hosts_take_turns() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 100, delay: ZERO };
-    let mut one = server.join_paced("j", "one", LONG, pacing);
+    let pacing = Pacing { per_slot: 100, delay: ZERO, ..Pacing::default() };
+    let mut one = server.join_paced("j", "one", LONG, &pacing);
     let jobs: Vec<_> =
         (0..30).map(|n| job(n, &format!("http://{}/{n}", ["a", "b", "c"][usize::try_from(n % 3).unwrap()]))).collect();
     offer(&mut one, &jobs);
@@ -204,12 +205,12 @@ fn hosts_take_turns() {
 #[test]
 fn a_host_without_work_leaves_nothing_behind() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 8, delay: DELAY };
-    let mut one = server.join_paced("j", "one", LONG, pacing);
+    let pacing = Pacing { per_slot: 8, delay: DELAY, ..Pacing::default() };
+    let mut one = server.join_paced("j", "one", LONG, &pacing);
     offer(&mut one, &pages(1));
     let given = lease(&mut one, 1).remove(0);
     let mut batch = Batch::new();
-    batch.sent(&given.host, given.id, ZERO, DELAY);
+    batch.sent(&given.host, given.id, ZERO, DELAY, 1.0);
     batch.settle(given.id, Outcome::Handled);
     one.apply(&mut batch).unwrap();
     let mut plain = server.plain();

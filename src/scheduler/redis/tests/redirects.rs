@@ -3,12 +3,13 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::super::{Ended, FleetPacing, Place, PlaceFor, RedisAdmin, RedisOptions, RedisStore};
+use super::super::{Ended, Place, PlaceFor, RedisAdmin, RedisOptions, RedisStore};
 use super::places::place;
 use super::server::Server;
 use super::{LONG, ZERO, ask, done, host, lease, offer, paths};
 use crate::api::failure::FailureKind;
 use crate::scheduler::job::{Job, Outcome};
+use crate::scheduler::pacing::Pacing;
 use crate::scheduler::store::Store;
 use crate::scheduler::testing::job;
 
@@ -76,11 +77,11 @@ fn a_redirect_of_a_request_that_is_anothers_now_marks_nothing_as_seen() {
 #[test]
 fn a_redirect_to_another_host_obeys_that_ones_delay_and_leaves_the_first_to_others() {
     let server = Server::start();
-    let pacing = FleetPacing { per_host: 1, delay: DELAY };
-    let (mut one, mut two) = (server.join_paced("j", "one", LONG, pacing), server.join_paced("j", "two", LONG, pacing));
+    let pacing = Pacing { per_slot: 1, delay: DELAY, ..Pacing::default() };
+    let (mut one, mut two) = (server.join_paced("j", "one", LONG, &pacing), server.join_paced("j", "two", LONG, &pacing));
     offer(&mut one, &[job(0, "http://a/1")]);
     let given = one_job(&mut one);
-    ask(&mut one, |batch| batch.sent(&host("a"), given.id, DELAY, DELAY));
+    ask(&mut one, |batch| batch.sent(&host("a"), given.id, DELAY, DELAY, 1.0));
     offer(&mut two, &[job(1, "http://a/3"), job(2, "http://b/4")]);
     let busy = lease(&mut two, 5);
     assert_eq!(paths(&busy), ["/4"], "the one place of the first host is taken");
@@ -88,7 +89,7 @@ fn a_redirect_to_another_host_obeys_that_ones_delay_and_leaves_the_first_to_othe
     assert_eq!(paths(&lease(&mut two, 5)), ["/3"], "and free again");
     assert!(matches!(place(&mut one, given.id, PlaceFor::Hop), Place::Wait { .. }), "the other host has one unsent");
     let sent = Instant::now();
-    ask(&mut two, |batch| batch.sent(&host("b"), busy[0].id, ZERO, DELAY));
+    ask(&mut two, |batch| batch.sent(&host("b"), busy[0].id, ZERO, DELAY, 1.0));
     assert!(done(&mut two, |batch| batch.freed(busy[0].id)));
     let Place::Go { after, wants_sent: true } = place(&mut one, given.id, PlaceFor::Hop) else { panic!("a turn") };
     assert!(sent.elapsed() + after >= DELAY, "{after:?}");

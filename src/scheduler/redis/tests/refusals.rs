@@ -1,9 +1,10 @@
 //! What a server or a job is refused for, in which words.
 
-use super::super::{Answer, Batch, FleetPacing, Membership, Origin, RedisAdmin, RedisError, RedisOptions, RedisStore, RedisUrl};
+use super::super::{Answer, Batch, Membership, Origin, RedisAdmin, RedisError, RedisOptions, RedisStore, RedisUrl};
 use super::server::{Server, member};
 use super::{LONG, ZERO, done, lease, offer};
 use crate::scheduler::job::Outcome;
+use crate::scheduler::pacing::Pacing;
 use crate::scheduler::store::StoreError;
 use crate::scheduler::testing::job;
 
@@ -85,7 +86,7 @@ fn a_replica_is_refused_until_it_is_a_primary() {
 #[test]
 fn at_maxmemory_offers_are_refused_and_the_rest_goes_on() {
     let server = Server::start();
-    let mut store = server.join_paced("j", "w", LONG, FleetPacing { per_host: 1, delay: ZERO });
+    let mut store = server.join_paced("j", "w", LONG, &Pacing { per_slot: 1, delay: ZERO, ..Pacing::default() });
     offer(&mut store, &[job(0, "http://a/1"), job(1, "http://a/2")]);
     let mut plain = server.plain();
     let mut limit = |bytes: u64| redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg(bytes).exec(&mut plain).unwrap();

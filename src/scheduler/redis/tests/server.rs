@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::super::{FleetPacing, Membership, RedisOptions, RedisStore, RedisUrl};
+use super::super::{Membership, RedisOptions, RedisStore, RedisUrl};
+use crate::scheduler::pacing::Pacing;
 
 /// A running server on a loopback port; it ends with this value.
 pub(crate) struct Server {
@@ -62,12 +63,12 @@ impl Server {
 
     /// A worker of a job, joined.
     pub(crate) fn join(&self, job: &str, worker: &str, visibility: Duration) -> RedisStore {
-        self.join_paced(job, worker, visibility, FleetPacing { per_host: 8, delay: Duration::ZERO })
+        self.join_paced(job, worker, visibility, &Pacing::default())
     }
 
     /// A worker with a pacing.
-    pub(crate) fn join_paced(&self, job: &str, worker: &str, visibility: Duration, pacing: FleetPacing) -> RedisStore {
-        let options = RedisOptions { visibility, pacing, ..RedisOptions::default() };
+    pub(crate) fn join_paced(&self, job: &str, worker: &str, visibility: Duration, pacing: &Pacing) -> RedisStore {
+        let options = RedisOptions { visibility, pacing: pacing.clone(), ..RedisOptions::default() };
         RedisStore::open(&self.url(), member(job, worker), options).unwrap()
     }
 
