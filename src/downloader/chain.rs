@@ -200,8 +200,14 @@ impl Chain {
             body: request.body_shared(),
             proxy: grant.proxy.clone(),
             identity: grant.identity.clone(),
-            limits: Limits { total, idle: live.idle, ..self.config.limits },
+            limits: Limits { total, idle: live.idle, max_bytes: self.most_bytes(job), ..self.config.limits },
         }
+    }
+
+    /// How long a body may be.
+    fn most_bytes(&self, job: &Job) -> usize {
+        let own = job.request.max_bytes_value().filter(|_| job.kind == JobKind::Page);
+        own.map_or(self.config.limits.max_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// The way back of an answer.

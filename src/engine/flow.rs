@@ -65,6 +65,7 @@ impl Hub {
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
             // Only hops get these.
+            Verdict::HostFull => self.fail_unfetched(tag.ticket, host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(tag.ticket, now),
             Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
@@ -396,6 +397,7 @@ impl Hub {
             }
             Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
+            Verdict::HostFull => self.fail_unfetched(id, host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(id, now),
         }
     }
@@ -445,6 +447,10 @@ impl Hub {
 
 fn robots_forbidden() -> Fault {
     Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt")
+}
+
+fn host_full() -> Fault {
+    Fault::new(FailureKind::HostPagesLimit, "The host has given HOST_PAGES_LIMIT pages")
 }
 
 fn robots_unavailable(why: &str) -> Fault {

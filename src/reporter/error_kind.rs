@@ -34,6 +34,7 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         | FailureKind::RedirectTarget
         | FailureKind::RedirectDuplicate
         | FailureKind::Offsite
+        | FailureKind::HostPagesLimit
         | FailureKind::LeaseUnavailable
         | FailureKind::LeaseRefused
         | FailureKind::LeaseUnmatched => None,
@@ -72,6 +73,7 @@ mod tests {
             (F::RedirectDuplicate, None),
             (F::Offsite, None),
             (F::PrivateAddress, Some(E::Other)),
+            (F::HostPagesLimit, None),
             (F::LeaseUnavailable, None),
             (F::LeaseRefused, None),
             (F::LeaseUnmatched, None),

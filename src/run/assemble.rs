@@ -24,6 +24,7 @@ use crate::downloader::running::Downloads;
 use crate::downloader::transport::Transport;
 use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
+use crate::engine::memory_watch::MemoryWatch;
 use crate::engine::message::{Control, Ended};
 use crate::engine::window::Bytes;
 use crate::engine::{Engine, ParserPeer, Peers, watch_room};
@@ -35,6 +36,8 @@ use crate::reach::Reach;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
+use crate::run::parser_names::PARSER_NAMES;
+use crate::scheduler::host_pages::{HOST_PAGES, HostPages};
 use crate::scheduler::message::Pacing;
 use crate::scheduler::store::{Cursors, Store, StoreError};
 use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
@@ -315,18 +318,20 @@ pub(crate) fn is_finished(store: &dyn Store) -> bool {
     store.books().pending == 0 && store.saved(FINISHED).is_ok_and(|state| state.is_some())
 }
 
+/// What earlier runs kept under a name.
+fn state(store: &dyn Store, name: &'static str) -> Option<Vec<u8>> {
+    store.saved(name).unwrap_or_else(|error| {
+        tracing::error!(%error, name, "what earlier runs kept cannot be read");
+        None
+    })
+}
+
 /// Goes on from the counters and cookies that earlier runs left; those that cannot be read begin anew.
 fn kept(store: &dyn Store, stats: &Stats) -> Jars {
-    let state = |name| {
-        store.saved(name).unwrap_or_else(|error| {
-            tracing::error!(%error, name, "what earlier runs kept cannot be read");
-            None
-        })
-    };
-    if let Some(Err(error)) = state(COUNTERS).map(|saved| counters::restore(stats, &saved)) {
+    if let Some(Err(error)) = state(store, COUNTERS).map(|saved| counters::restore(stats, &saved)) {
         tracing::error!(%error, "counting begins anew");
     }
-    match state(COOKIES).map(|saved| Jars::restore(stats, &saved)) {
+    match state(store, COOKIES).map(|saved| Jars::restore(stats, &saved)) {
         Some(Ok(jars)) => jars,
         Some(Err(error)) => {
             tracing::error!(%error, "every identity begins without cookies");
@@ -345,9 +350,19 @@ fn alone(
 ) -> (Arc<Mutex<Frontier>>, Arc<Jars>, Resumed) {
     let jars = Arc::new(kept(store.as_ref(), stats));
     let is_finished = is_finished(store.as_ref());
+    let host_pages = config.host_pages.clone();
+    if host_pages.has_limit()
+        && let Some(saved) = state(store.as_ref(), HOST_PAGES)
+        && !host_pages.restore(&saved)
+    {
+        tracing::error!("how many pages each host gave (HOST_PAGES_LIMIT) cannot be read in full: some may give more");
+    }
     let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
     frontier.keep(COUNTERS, counters::take(stats.clone()), now);
     frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
+    if host_pages.has_limit() {
+        frontier.keep(HOST_PAGES, host_pages.take(), now);
+    }
     let cursors = frontier.cursors();
     (Arc::new(Mutex::new(frontier)), jars, Resumed { cursors, is_finished, is_shared: false })
 }
@@ -363,6 +378,8 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, reach: Reach, s
         allowed_domains,
         depth_limit: settings.depth_limit,
         url_length_limit: settings.urllength_limit,
+        segment_repeats_limit: settings.url_segment_repeats_limit,
+        host_pages: HostPages::new(settings.host_pages_limit),
         reach,
         pacing: Pacing {
             per_slot: settings.concurrent_requests_per_domain,
@@ -425,77 +442,10 @@ fn hub_config(
         request_records: settings.apcloudy_request_records,
         stats_dump: settings.stats_dump,
         memory_peak: super::memory::Memory::most,
+        memory: MemoryWatch::of(settings, super::memory::Memory::resident_now),
     }
 }
 
 pub(crate) fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
-
-/// Names of parsers, by which the engine knows them; more threads than names are not started.
-const PARSER_NAMES: [&str; 64] = [
-    "parser-0",
-    "parser-1",
-    "parser-2",
-    "parser-3",
-    "parser-4",
-    "parser-5",
-    "parser-6",
-    "parser-7",
-    "parser-8",
-    "parser-9",
-    "parser-10",
-    "parser-11",
-    "parser-12",
-    "parser-13",
-    "parser-14",
-    "parser-15",
-    "parser-16",
-    "parser-17",
-    "parser-18",
-    "parser-19",
-    "parser-20",
-    "parser-21",
-    "parser-22",
-    "parser-23",
-    "parser-24",
-    "parser-25",
-    "parser-26",
-    "parser-27",
-    "parser-28",
-    "parser-29",
-    "parser-30",
-    "parser-31",
-    "parser-32",
-    "parser-33",
-    "parser-34",
-    "parser-35",
-    "parser-36",
-    "parser-37",
-    "parser-38",
-    "parser-39",
-    "parser-40",
-    "parser-41",
-    "parser-42",
-    "parser-43",
-    "parser-44",
-    "parser-45",
-    "parser-46",
-    "parser-47",
-    "parser-48",
-    "parser-49",
-    "parser-50",
-    "parser-51",
-    "parser-52",
-    "parser-53",
-    "parser-54",
-    "parser-55",
-    "parser-56",
-    "parser-57",
-    "parser-58",
-    "parser-59",
-    "parser-60",
-    "parser-61",
-    "parser-62",
-    "parser-63",
-];

@@ -9,6 +9,7 @@ mod frontier;
 pub(crate) mod jobdir;
 pub(crate) mod leftovers;
 mod memory;
+mod parser_names;
 pub(crate) mod plane;
 pub(crate) mod rejected;
 pub(crate) mod sink;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::host_pages::HostPages;
 use super::message::Pacing;
 use crate::reach::Reach;
 
@@ -14,6 +15,10 @@ pub struct SchedulerConfig {
     pub depth_limit: u32,
     /// `URLLENGTH_LIMIT`: longest URL that is queued, in bytes, 0 for no limit.
     pub url_length_limit: usize,
+    /// `URL_SEGMENT_REPEATS_LIMIT`: most repetitions in a row within a path, 0 for no limit.
+    pub segment_repeats_limit: usize,
+    /// `HOST_PAGES_LIMIT`.
+    pub(crate) host_pages: HostPages,
     /// `ALLOW_PRIVATE_ADDRESSES`; what the job's owner wants may open it.
     pub(crate) reach: Reach,
     /// Delay and concurrency of a slot.

@@ -13,6 +13,8 @@ pub(crate) struct Counters {
     seen_too_deep: bool,
     seen_too_long: bool,
     seen_private: bool,
+    seen_repeats: bool,
+    seen_host_full: bool,
 }
 
 impl Counters {
@@ -31,6 +33,8 @@ impl Counters {
             seen_too_deep: false,
             seen_too_long: false,
             seen_private: false,
+            seen_repeats: false,
+            seen_host_full: false,
         }
     }
 
@@ -59,6 +63,16 @@ impl Counters {
     pub(crate) fn too_long(&mut self, count: u64) -> bool {
         self.add("urllength/request_ignored_count", count);
         first(&mut self.seen_too_long, count)
+    }
+
+    pub(crate) fn repeats(&mut self, count: u64) -> bool {
+        self.add("url_repeats/filtered", count);
+        first(&mut self.seen_repeats, count)
+    }
+
+    pub(crate) fn host_full(&mut self, count: u64) -> bool {
+        self.add("host_pages/filtered", count);
+        first(&mut self.seen_host_full, count)
     }
 
     /// One request to an address of the own machine or network.

@@ -328,6 +328,7 @@ impl Frontier {
             return;
         }
         let priority = job.request.priority_value();
+        self.intake.page_came_back(&job);
         self.intake.counters.enqueued(1);
         if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
             report("put a request back", &error);
@@ -374,7 +375,7 @@ impl Frontier {
             }
         }
         match self.robots.look(job, now) {
-            Pass::Go { .. } => None,
+            Pass::Go { .. } => (!self.intake.takes_hop(job)).then_some(Verdict::HostFull),
             Pass::Forbidden => {
                 self.intake.counters.forbidden();
                 Some(Verdict::Forbidden)
@@ -402,6 +403,7 @@ impl Frontier {
             Pass::Go { crawl_delay } if crawl_delay > Duration::ZERO && !self.slots.set_crawl_delay(id, crawl_delay, now) => {
                 self.waiting.entry(id).or_default().held = Some(job);
             }
+            Pass::Go { .. } if !self.intake.takes_page(&job) => self.give_refused(id, job, Verdict::HostFull),
             Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
             Pass::Forbidden => {
                 self.intake.counters.forbidden();

@@ -1,9 +1,12 @@
 //! Intake: what becomes of an offer before and after the store has it. What is not in scope is counted and named
 //! once, what the store answered is made the engine's answer. Nothing is queued here.
 
+use url::Url;
+
 use super::config::SchedulerConfig;
 use super::counters::Counters;
-use super::job::{Books, Job};
+use super::host_pages::HostPages;
+use super::job::{Books, Job, JobKind};
 use super::message::Accepted;
 use super::scope::{Outside, Scope};
 use super::store::{Medium, Offered, StoreError};
@@ -14,6 +17,7 @@ use crate::api::stats::Stats;
 pub(super) struct Intake {
     scope: Scope,
     pub(super) counters: Counters,
+    host_pages: HostPages,
     returns_offsite: bool,
 }
 
@@ -35,7 +39,12 @@ pub(super) struct Sifted {
 
 impl Intake {
     pub(super) fn new(config: &SchedulerConfig, stats: Stats, medium: Medium) -> Self {
-        Self { scope: Scope::new(config), counters: Counters::new(stats, medium), returns_offsite: config.returns_offsite }
+        Self {
+            scope: Scope::new(config),
+            counters: Counters::new(stats, medium),
+            host_pages: config.host_pages.clone(),
+            returns_offsite: config.returns_offsite,
+        }
     }
 
     /// Whether a request may not leave the site it is on.
@@ -54,6 +63,38 @@ impl Intake {
         self.counters.dequeued(1);
     }
 
+    /// Counts a page that is to go out, unless its host has given all it may. What was out before is counted already.
+    pub(super) fn takes_page(&mut self, job: &Job) -> bool {
+        let is_new = job.kind == JobKind::Page && job.attempts == 0 && job.hops == 0;
+        !is_new || self.takes_one(job)
+    }
+
+    /// The same of a hop, which counts where it leads to another host than its request's first one.
+    pub(super) fn takes_hop(&mut self, job: &Job) -> bool {
+        let first = job.first_url.as_deref().and_then(|url| Url::parse(url).ok());
+        let stays = first.is_none_or(|first| first.host_str() == job.url().host_str());
+        stays || job.kind != JobKind::Page || self.takes_one(job)
+    }
+
+    fn takes_one(&mut self, job: &Job) -> bool {
+        let takes = self.host_pages.take_one(host(job));
+        if !takes {
+            self.filtered_full(1);
+        }
+        takes
+    }
+
+    /// A page comes back that was not fetched.
+    pub(super) fn page_came_back(&self, job: &Job) {
+        if job.kind == JobKind::Page && job.attempts == 0 && job.hops == 0 {
+            self.host_pages.give_back(host(job));
+        }
+    }
+
+    fn is_full(&self, job: &Job) -> bool {
+        job.kind == JobKind::Page && self.host_pages.is_full(host(job))
+    }
+
     /// Takes out of an offer what is not in scope. `by_owner`: they come from `start` or `idle`, not from a page.
     pub(super) fn sift(&self, jobs: &mut Vec<Job>, by_owner: bool) -> Sifted {
         if by_owner {
@@ -64,7 +105,7 @@ impl Intake {
         let mut place = 0;
         let outside: Vec<Job> = jobs
             .extract_if(.., |job| {
-                let why = self.scope.check(job);
+                let why = self.scope.check(job).or_else(|| self.is_full(job).then_some(Outside::HostFull));
                 reasons.extend(why.map(|why| (place, why)));
                 place += 1;
                 why.is_some()
@@ -104,6 +145,7 @@ impl Intake {
             filtered: Vec::new(),
             kept_dropped: offered.kept_dropped,
         };
+        let (mut repeats, mut full) = (0, 0);
         for Rejected { why, job, .. } in sifted.rejected {
             if job.request.keeps_lease() {
                 accepted.kept_dropped.push(job.id);
@@ -119,7 +161,16 @@ impl Intake {
                 Outside::Private => self.filtered_private(&job),
                 Outside::TooDeep => accepted.too_deep += 1,
                 Outside::TooLong => accepted.too_long += 1,
+                Outside::Repeats => repeats += 1,
+                Outside::HostFull => full += 1,
             }
+        }
+        self.filtered_full(full);
+        if self.counters.repeats(repeats) {
+            tracing::info!(
+                "requests whose path repeats itself more often than URL_SEGMENT_REPEATS_LIMIT are dropped; \
+                 url_repeats/filtered counts them"
+            );
         }
         if self.counters.too_deep(accepted.too_deep) {
             tracing::info!("requests deeper than DEPTH_LIMIT are dropped; depth/filtered counts them");
@@ -162,6 +213,15 @@ impl Intake {
         }
     }
 
+    /// Counts what is beyond a host's pages and says so once.
+    fn filtered_full(&mut self, count: u64) {
+        if self.counters.host_full(count) {
+            tracing::info!(
+                "requests to hosts that have given HOST_PAGES_LIMIT pages are dropped; host_pages/filtered counts them"
+            );
+        }
+    }
+
     /// Counts what names an address that may not be asked, and says so once.
     pub(super) fn filtered_private(&mut self, job: &Job) {
         let (url, found_on) = (job.url().as_str(), job.parent_url.as_deref());
@@ -187,4 +247,8 @@ impl Intake {
             tracing::debug!(host, "dropped an offsite request");
         }
     }
+}
+
+fn host(job: &Job) -> &str {
+    job.url().host_str().unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use super::config::SchedulerConfig;
 use super::job::Job;
 use crate::api::request::Request;
 use crate::reach::Reach;
+use crate::web::trap::segment_repeats;
 
 /// Most filtered hosts that are told apart; further ones are filtered and counted, but not as new domains.
 const MAX_FILTERED_HOSTS: usize = 10_000;
@@ -19,6 +20,7 @@ pub(crate) struct Scope {
     domains: Vec<String>,
     depth_limit: u32,
     url_length_limit: usize,
+    segment_repeats_limit: usize,
     reach: Reach,
     filtered: HashSet<Box<str>>,
 }
@@ -34,6 +36,10 @@ pub(crate) enum Outside {
     TooDeep,
     /// Its URL is longer than the limit.
     TooLong,
+    /// Its path repeats itself more often than the limit.
+    Repeats,
+    /// Its host has given all the pages it may.
+    HostFull,
 }
 
 impl Scope {
@@ -43,12 +49,13 @@ impl Scope {
             domains,
             depth_limit: config.depth_limit,
             url_length_limit: config.url_length_limit,
+            segment_repeats_limit: config.segment_repeats_limit,
             reach: config.reach.clone(),
             filtered: HashSet::new(),
         }
     }
 
-    /// Whether and why a job is outside; offsite comes first, then what is private, depth, and length.
+    /// Whether and why a job is outside; offsite comes first, then what is private, depth, length, and repetition.
     pub(crate) fn check(&self, job: &Job) -> Option<Outside> {
         if self.is_offsite(&job.request) {
             return Some(Outside::Offsite);
@@ -61,6 +68,9 @@ impl Scope {
         }
         if self.url_length_limit > 0 && job.url().as_str().len() > self.url_length_limit {
             return Some(Outside::TooLong);
+        }
+        if self.segment_repeats_limit > 0 && segment_repeats(job.url()) > self.segment_repeats_limit {
+            return Some(Outside::Repeats);
         }
         None
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 pub(crate) use self::jobs::{child, job, unfiltered, with_priority};
 pub(crate) use self::journal::{Crash, Journal};
 use super::config::SchedulerConfig;
+use super::host_pages::HostPages;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
 use super::message::Pacing;
@@ -24,6 +25,8 @@ pub(crate) fn config() -> SchedulerConfig {
         allowed_domains: Vec::new(),
         depth_limit: 0,
         url_length_limit: 0,
+        segment_repeats_limit: 0,
+        host_pages: HostPages::default(),
         reach: Reach::of(PrivateAddresses::Allow),
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
         robots_agent: None,

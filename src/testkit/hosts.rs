@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::api::stats::Stats;
 use crate::engine::message::Fact;
 use crate::reach::Reach;
+use crate::scheduler::host_pages::HostPages;
 use crate::scheduler::job::{Books, Job, Outcome, RequestId, SlotKey};
 use crate::scheduler::message::{Order, Pacing};
 use crate::scheduler::store::Store;
@@ -30,6 +31,8 @@ impl KnownHosts {
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,
+            segment_repeats_limit: 0,
+            host_pages: HostPages::default(),
             reach: Reach::of(PrivateAddresses::Allow),
             pacing: Pacing { per_slot: per_host, delay: Duration::ZERO, jitter: 0.0 },
             robots_agent: None,

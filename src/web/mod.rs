@@ -18,6 +18,7 @@ mod percent;
 pub mod retry_after;
 pub mod robots;
 mod robots_match;
+pub mod trap;
 
 pub use error::UrlError;
 pub(crate) use error::parser_words;

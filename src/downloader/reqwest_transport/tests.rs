@@ -18,6 +18,8 @@ use tokio::time::sleep;
 use super::*;
 use crate::plane::{IdentityKey, ProxyUrl};
 
+mod cases;
+mod names;
 mod proxies;
 mod record_texts;
 mod tls;

@@ -192,6 +192,7 @@ impl SharedFrontier {
         let pass =
             if job.kind == JobKind::Robots { Pass::Go { crawl_delay: Duration::ZERO } } else { self.robots.look(&job, now) };
         let verdict = match pass {
+            Pass::Go { .. } if !self.stopped && !self.intake.takes_hop(&job) => Verdict::HostFull,
             Pass::Go { .. } if !self.stopped => {
                 self.ask_place(Waiting { job, hop: Some(tag), at: now, granted: None });
                 return;

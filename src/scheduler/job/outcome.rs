@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 30] = [
+const KINDS: [Kind; 31] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -42,6 +42,7 @@ const KINDS: [Kind; 30] = [
     Kind::ProxyAuth,
     Kind::LeaseUnmatched,
     Kind::PrivateAddress,
+    Kind::HostPagesLimit,
 ];
 
 /// The byte of an outcome.
@@ -97,6 +98,7 @@ const fn number(kind: Kind) -> u8 {
         Kind::ProxyAuth => 27,
         Kind::LeaseUnmatched => 28,
         Kind::PrivateAddress => 29,
+        Kind::HostPagesLimit => 30,
     }
 }
 
