@@ -64,10 +64,11 @@ impl Hub {
             Verdict::Go => self.acquire(tag.ticket, now),
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
-            // Only hops get these.
             Verdict::HostFull => self.fail_unfetched(tag.ticket, host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(tag.ticket, now),
-            Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
+            Verdict::Offsite => self.drop_offsite(tag.ticket, now),
+            // Only hops get these.
+            Verdict::Duplicate | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
     }
 
@@ -400,6 +401,18 @@ impl Hub {
             Verdict::HostFull => self.fail_unfetched(id, host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(id, now),
         }
+    }
+
+    /// An earlier run with other allowed domains queued it.
+    fn drop_offsite(&mut self, id: u64, now: Instant) {
+        let every_answer = self.records_every_answer();
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        let Some(job) = ticket.job.clone() else { return };
+        let fault = record::filtered_offsite(&job);
+        if every_answer {
+            ticket.records.push(record::text(&job, None, Some(&fault), Duration::ZERO));
+        }
+        self.end_unparsed(id, &job, fault, now);
     }
 
     /// The request leads to an address of this machine or its network.

@@ -392,6 +392,7 @@ fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, reach: Reach, s
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
         max_bytes: size(settings.frontier_max_bytes),
+        counts_depths: settings.depth_stats_verbose,
         disk_wait: settings.disk_wait,
         returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,

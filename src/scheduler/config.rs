@@ -32,6 +32,8 @@ pub struct SchedulerConfig {
     pub max_bytes: usize,
     /// Whether the answer to an offer brings back what is offsite: for a record of each.
     pub returns_offsite: bool,
+    /// `DEPTH_STATS_VERBOSE`: whether the requests of each depth are counted.
+    pub counts_depths: bool,
     /// `DISK_WAIT`: how long a store may refuse to write, or to read, before the job is given up.
     pub disk_wait: Duration,
     /// Seed of the delays' jitter.

@@ -1,5 +1,7 @@
 //! The scheduler's counters, in Scrapy's names. Each `true` answer is the first of its kind: worth a log line.
 
+use std::collections::BTreeMap;
+
 use crate::api::stats::Stats;
 use crate::scheduler::store::Medium;
 
@@ -93,6 +95,13 @@ impl Counters {
         if self.deepest.is_none_or(|deepest| deepest < depth) {
             self.deepest = Some(depth);
             self.stats.max("request_depth_max", i64::from(depth));
+        }
+    }
+
+    /// Requests of each depth (`DEPTH_STATS_VERBOSE`).
+    pub(crate) fn depths(&self, depths: &BTreeMap<u32, u64>) {
+        for (depth, count) in depths {
+            self.stats.add(format!("request_depth_count/{depth}"), i64::try_from(*count).unwrap_or(i64::MAX));
         }
     }
 

@@ -399,6 +399,10 @@ impl Frontier {
         let Some(job) = self.next_job(id, now) else {
             return;
         };
+        if let Some(verdict) = self.intake.judge_queued(&job) {
+            self.give_refused(id, job, verdict);
+            return;
+        }
         match self.robots.look(&job, now) {
             Pass::Go { crawl_delay } if crawl_delay > Duration::ZERO && !self.slots.set_crawl_delay(id, crawl_delay, now) => {
                 self.waiting.entry(id).or_default().held = Some(job);
@@ -423,7 +427,7 @@ impl Frontier {
         }
         let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
             Ok(Pulled::Job(job)) => {
-                self.intake.dequeued(&job);
+                self.intake.counters.dequeued(1);
                 self.patience.read();
                 return Some(job);
             }

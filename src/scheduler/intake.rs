@@ -1,13 +1,15 @@
 //! Intake: what becomes of an offer before and after the store has it. What is not in scope is counted and named
 //! once, what the store answered is made the engine's answer. Nothing is queued here.
 
+use std::collections::BTreeMap;
+
 use url::Url;
 
 use super::config::SchedulerConfig;
 use super::counters::Counters;
 use super::host_pages::HostPages;
 use super::job::{Books, Job, JobKind};
-use super::message::Accepted;
+use super::message::{Accepted, Verdict};
 use super::scope::{Outside, Scope};
 use super::store::{Medium, Offered, StoreError};
 use crate::api::request::Request;
@@ -19,6 +21,7 @@ pub(super) struct Intake {
     pub(super) counters: Counters,
     host_pages: HostPages,
     returns_offsite: bool,
+    counts_depths: bool,
 }
 
 /// A job out of scope, with its place in the offer.
@@ -32,6 +35,8 @@ pub(super) struct Rejected {
 pub(super) struct Sifted {
     rejected: Vec<Rejected>,
     deepest: Option<u32>,
+    /// How many there are of each depth, where that is counted.
+    depths: BTreeMap<u32, u64>,
     parent: Option<std::sync::Arc<str>>,
     /// Jobs offered in all.
     pub(super) count: u64,
@@ -44,6 +49,7 @@ impl Intake {
             counters: Counters::new(stats, medium),
             host_pages: config.host_pages.clone(),
             returns_offsite: config.returns_offsite,
+            counts_depths: config.counts_depths,
         }
     }
 
@@ -57,10 +63,22 @@ impl Intake {
         self.scope.is_out_of_reach(job)
     }
 
-    /// Hears of a job that was let into the queue: by this run, an earlier one, or another worker.
-    pub(super) fn dequeued(&self, job: &Job) {
+    /// Judges a page that comes out of the queue once more: an earlier run with other settings, or another worker, may have
+    /// let it in.
+    pub(super) fn judge_queued(&mut self, job: &Job) -> Option<Verdict> {
         self.scope.wanted(job);
-        self.counters.dequeued(1);
+        if job.kind != JobKind::Page {
+            return None;
+        }
+        if self.is_offsite(&job.request) {
+            self.filtered_offsite(host(job));
+            return Some(Verdict::Offsite);
+        }
+        if self.is_out_of_reach(job) {
+            self.filtered_private(job);
+            return Some(Verdict::OutOfReach);
+        }
+        None
     }
 
     /// Counts a page that is to go out, unless its host has given all it may. What was out before is counted already.
@@ -114,7 +132,11 @@ impl Intake {
         let rejected = reasons.into_iter().zip(outside).map(|((place, why), job)| Rejected { place, why, job }).collect();
         let deepest = jobs.iter().map(|job| job.depth).max();
         let parent = jobs.first().and_then(|job| job.parent_url.clone());
-        Sifted { rejected, deepest, parent, count }
+        let mut depths = BTreeMap::new();
+        if self.counts_depths {
+            jobs.iter().for_each(|job| *depths.entry(job.depth).or_default() += 1);
+        }
+        Sifted { rejected, deepest, depths, parent, count }
     }
 
     /// Puts back what was taken out of an offer that the store refused.
@@ -130,6 +152,7 @@ impl Intake {
         if let Some(depth) = sifted.deepest {
             self.counters.depth(depth);
         }
+        self.counters.depths(&sifted.depths);
         self.filtered_duplicates(offered.duplicates, sifted.parent.as_deref());
         self.counters.enqueued(offered.stored);
         let mut accepted = Accepted {

@@ -53,7 +53,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("COOKIES_DEBUG", "use LOG_LEVEL"),
     ("DEFAULT_DROPITEM_LOG_LEVEL", "remove it; dropped items are counted and logged as WARNING"),
     ("DEFAULT_ITEM_CLASS", COMPILED),
-    ("DEPTH_STATS_VERBOSE", NOT_YET),
     ("DNS_RESOLVER", NOT_YET),
     ("DOWNLOADER", COMPILED),
     ("DOWNLOADER_CLIENTCONTEXTFACTORY", TLS),

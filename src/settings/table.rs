@@ -149,6 +149,8 @@ settings_table! {
         "ROBOTSTXT_TIMEOUT" Live robotstxt_timeout: Duration = Span::seconds(0.001, DAY), json!(30);
         /// Links from a start request to the deepest page; 0: no limit.
         "DEPTH_LIMIT" Restart depth_limit: u32 = Whole::<u32>::between(0, 1_000_000), json!(0);
+        /// Count the requests of each depth.
+        "DEPTH_STATS_VERBOSE" Restart depth_stats_verbose: bool = Flag, json!(false);
         /// Taken off the priority per level of depth; above 0 leads towards breadth first.
         "DEPTH_PRIORITY" Restart depth_priority: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(0);
         /// Longest URL in bytes; 0: no limit.

@@ -39,6 +39,7 @@ impl KnownHosts {
             seeds_stop_at: usize::MAX,
             max_bytes: usize::MAX,
             returns_offsite: false,
+            counts_depths: false,
             disk_wait: Duration::from_secs(60),
             seed: 1,
         };

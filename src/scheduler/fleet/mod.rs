@@ -222,7 +222,7 @@ impl SharedFrontier {
             && let Some(mut due) = self.ready.pop_front()
         {
             if due.job.kind == JobKind::Page {
-                self.intake.dequeued(&due.job);
+                self.intake.counters.dequeued(1);
             }
             if due.verdict == Verdict::Go && !self.intake.takes_page(&due.job) {
                 self.free(due.job.id);

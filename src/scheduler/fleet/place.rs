@@ -65,6 +65,10 @@ impl SharedFrontier {
                 return false;
             }
         };
+        if let Some(verdict) = self.intake.judge_queued(&job) {
+            self.refuse(job, verdict);
+            return true;
+        }
         match self.robots.look(&job, now) {
             Pass::Go { crawl_delay } => {
                 let knows_delay = crawl_delay.is_zero() || (wants_sent && self.told_delay(&host, crawl_delay));

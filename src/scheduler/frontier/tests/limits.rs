@@ -123,3 +123,35 @@ fn a_page_that_was_not_fetched_does_not_count_and_a_retry_counts_once() {
     assert!(host_pages.is_full("a.test"));
     assert_eq!(played.verdicts(1), [Verdict::Go]);
 }
+
+#[test]
+fn what_an_earlier_run_queued_is_judged_by_the_settings_of_this_one() {
+    let mut store = MemoryStore::new(usize::MAX);
+    let urls = ["http://a.test/", "http://b.test/", "http://127.0.0.1/"];
+    store.offer(&mut (0..).zip(urls).map(|(n, url)| job(n, url)).collect()).unwrap();
+    let (reach, domains) = (Reach::of(PrivateAddresses::Refuse), vec!["a.test".to_owned(), "127.0.0.1".to_owned()]);
+    // No robots.txt is asked for what is not fetched.
+    let robots_agent = Some("dragline".to_owned());
+    let mut played = Played::over(SchedulerConfig { allowed_domains: domains, reach, robots_agent, ..config() }, store);
+    let mut told: Vec<_> = played.pull(9).jobs.iter().map(|due| (due.job.url().to_string(), due.verdict.clone())).collect();
+    told.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected = [
+        ("http://127.0.0.1/".to_owned(), Verdict::OutOfReach),
+        ("http://a.test/robots.txt".to_owned(), Verdict::Go),
+        ("http://b.test/".to_owned(), Verdict::Offsite),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!((played.stats.count("offsite/filtered"), played.stats.count("private_address/filtered")), (1, 1));
+}
+
+#[test]
+fn requests_of_each_depth_are_counted_where_that_is_asked_for() {
+    for (counts_depths, expected) in [(true, (2, 1)), (false, (0, 0))] {
+        let mut played = Played::new(SchedulerConfig { counts_depths, depth_limit: 2, ..config() });
+        let deep = |n, depth| Job { depth, ..job(n, &format!("http://a.test/{n}")) };
+        played.offer(vec![deep(0, 0), deep(1, 0), deep(2, 2), deep(3, 3)]);
+        let count = |depth: u32| played.stats.count(&format!("request_depth_count/{depth}"));
+        assert_eq!((count(0), count(2)), expected);
+        assert_eq!(count(3), 0, "what is dropped does not count");
+    }
+}
