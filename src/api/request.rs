@@ -207,6 +207,13 @@ impl Request {
         self
     }
 
+    /// Limits the decoded body, in bytes; the default is `DOWNLOAD_MAXSIZE`, and more than that may be allowed here. A larger body
+    /// fails the request. While it is read, memory holds so much beside `WINDOW_BYTES`.
+    pub fn max_bytes(&mut self, limit: u64) -> &mut Self {
+        self.extra_mut().max_bytes = Some(limit);
+        self
+    }
+
     /// Sets how often a failed attempt is repeated; the default is `RETRY_TIMES`, 0 never repeats.
     pub fn retries(&mut self, times: u32) -> &mut Self {
         self.extra_mut().retries = Some(times);
@@ -370,6 +377,10 @@ impl Request {
 
     pub(crate) fn timeout_value(&self) -> Option<Duration> {
         self.extra.as_ref().and_then(|x| x.timeout)
+    }
+
+    pub(crate) fn max_bytes_value(&self) -> Option<u64> {
+        self.extra.as_ref().and_then(|x| x.max_bytes)
     }
 
     pub(crate) fn retries_value(&self) -> Option<u32> {

@@ -209,7 +209,7 @@ impl Chain {
         let limits = match job.kind {
             JobKind::Page => {
                 let total = request.timeout_value().unwrap_or(live.total);
-                Limits { total, idle: live.idle, ..self.config.limits }
+                Limits { total, idle: live.idle, max_bytes: self.most_bytes(job), ..self.config.limits }
             }
             // Of a longer file the beginning counts. The byte more tells the reader that there is more.
             JobKind::Robots => Limits {
@@ -229,6 +229,11 @@ impl Chain {
             identity: grant.identity.clone(),
             limits,
         }
+    }
+
+    /// How long the body of a page may be.
+    fn most_bytes(&self, job: &Job) -> usize {
+        job.request.max_bytes_value().map_or(self.config.limits.max_bytes, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// The way back of an answer.

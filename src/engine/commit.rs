@@ -14,7 +14,7 @@ use super::record;
 use super::ticket::{Commit, Kind, State, Tag, Then, Ticket};
 use crate::collector::message::{End, Fact as CollectorFact, Group, Order as CollectorOrder};
 use crate::parser::message::{CallbackFault, Effects, Part};
-use crate::scheduler::job::{Job, SlotKey};
+use crate::scheduler::job::{Job, JobKind, SlotKey};
 use crate::scheduler::message::{Accepted, Order};
 use crate::scheduler::store::StoreError;
 
@@ -185,7 +185,14 @@ impl Hub {
         let Some(commit) = ticket.commit.take() else { return };
         let (kind, early) = (ticket.kind, ticket.early.take());
         let items = commit.group.items.len() as u64;
+        ticket.has_items |= items > 0;
+        let is_page = ticket.job.as_ref().is_some_and(|job| job.kind == JobKind::Page) && ticket.reply.is_some();
+        let is_dry = is_page && !ticket.has_items && matches!(commit.then, Then::Settle(_));
+        if is_dry {
+            self.dry_pages += 1;
+        }
         if items > 0 {
+            (self.dry_pages, self.last_item_at) = (0, now);
             self.tally.kept += items;
             self.stats.add("item_scraped_count", i64::try_from(items).unwrap_or(i64::MAX));
         }

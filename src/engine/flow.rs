@@ -16,6 +16,7 @@ use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder
 use crate::downloader::middleware::retry::class_path;
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
+use crate::reach::out_of_reach;
 use crate::scheduler::job::{Job, JobKind, Outcome};
 use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
 use crate::web::key::seen_key;
@@ -66,8 +67,11 @@ impl Hub {
             Verdict::Go => self.acquire(tag.ticket, now),
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
+            Verdict::HostFull => self.fail_unfetched(tag.ticket, host_full(), now),
+            Verdict::OutOfReach => self.fail_out_of_reach(tag.ticket, now),
+            Verdict::Offsite => self.drop_offsite(tag.ticket, now),
             // Only hops get these.
-            Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
+            Verdict::Duplicate | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
     }
 
@@ -421,7 +425,27 @@ impl Hub {
             }
             Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
+            Verdict::HostFull => self.fail_unfetched(id, host_full(), now),
+            Verdict::OutOfReach => self.fail_out_of_reach(id, now),
         }
+    }
+
+    /// An earlier run with other allowed domains queued it.
+    fn drop_offsite(&mut self, id: u64, now: Instant) {
+        let every_answer = self.records_every_answer();
+        let Some(ticket) = self.tickets.get_mut(&id) else { return };
+        let Some(job) = ticket.job.clone() else { return };
+        let fault = record::filtered_offsite(&job);
+        if every_answer {
+            ticket.records.push(record::text(&job, None, Some(&fault), Duration::ZERO));
+        }
+        self.end_unparsed(id, &job, fault, now);
+    }
+
+    /// The request leads to an address of this machine or its network.
+    fn fail_out_of_reach(&mut self, id: u64, now: Instant) {
+        let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
+        self.fail_unfetched(id, out_of_reach(job.url().host_str().unwrap_or_default()), now);
     }
 
     /// Gives the request back to the frontier at once; its ticket is over.
@@ -463,6 +487,10 @@ impl Hub {
 
 fn robots_forbidden() -> Fault {
     Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt")
+}
+
+fn host_full() -> Fault {
+    Fault::new(FailureKind::HostPagesLimit, "The host has given HOST_PAGES_LIMIT pages")
 }
 
 fn robots_unavailable(why: &str) -> Fault {

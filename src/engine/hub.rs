@@ -19,6 +19,7 @@ use super::guard::LeaseGuard;
 use super::kept::Kept;
 use super::lease::Asking;
 use super::lease_books::Account;
+use super::memory_watch::MemoryWatch;
 use super::message::{Control, Fact, StopReason};
 use super::pacing::{Pauses, pacing};
 use super::patience::Patience;
@@ -78,7 +79,7 @@ pub(crate) struct HubConfig {
     pub parse_stall: Duration,
     /// `CALLBACK_TIMEOUT`, for messages.
     pub callback_timeout: Duration,
-    /// `CLOSESPIDER_TIMEOUT`, `_ITEMCOUNT`, `_PAGECOUNT`, `_ERRORCOUNT`; 0 is off.
+    /// `CLOSESPIDER_TIMEOUT`, `_ITEMCOUNT`, `_PAGECOUNT`, `_ERRORCOUNT`, `_TIMEOUT_NO_ITEM`, `_PAGECOUNT_NO_ITEM`; 0 is off.
     pub close_after: CloseAfter,
     /// How many requests of `start` and of `idle` earlier runs have.
     pub cursors: Cursors,
@@ -104,6 +105,8 @@ pub(crate) struct HubConfig {
     pub stats_dump: bool,
     /// The most memory this process had, in bytes, where that can be known.
     pub memory_peak: fn() -> Option<i64>,
+    /// `MEMUSAGE_*`.
+    pub memory: MemoryWatch,
 }
 
 /// The hub.
@@ -183,6 +186,9 @@ pub(crate) struct Hub {
     pub(super) settled: Vec<RequestId>,
     pub(super) phase: Phase,
     pub(super) started: Instant,
+    /// When an item was kept last, and pages without one that have ended since.
+    pub(super) last_item_at: Instant,
+    pub(super) dry_pages: u64,
     pub(super) progress_at: Instant,
     pub(super) warned_at: Instant,
     /// What the collector says it cannot do now.
@@ -273,6 +279,8 @@ impl Hub {
             settled: Vec::new(),
             phase: Phase::Running,
             started: now,
+            last_item_at: now,
+            dry_pages: 0,
             progress_at: now,
             warned_at: now,
             blocked_by: None,

@@ -17,6 +17,7 @@ pub mod hub;
 mod kept;
 mod lease;
 pub mod lease_books;
+pub(crate) mod memory_watch;
 pub mod message;
 mod outbox;
 mod owed;

@@ -9,6 +9,8 @@ pub(crate) struct CloseAfter {
     pub items: u64,
     pub pages: u64,
     pub errors: u64,
+    pub timeout_no_item: Duration,
+    pub pages_no_item: u64,
 }
 
 impl CloseAfter {
@@ -19,6 +21,8 @@ impl CloseAfter {
             items: settings.closespider_itemcount,
             pages: settings.closespider_pagecount,
             errors: settings.closespider_errorcount,
+            timeout_no_item: settings.closespider_timeout_no_item,
+            pages_no_item: settings.closespider_pagecount_no_item,
         }
     }
 }

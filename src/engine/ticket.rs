@@ -130,6 +130,8 @@ pub(crate) struct Ticket {
     pub(crate) fault: Option<Fault>,
     /// Request records that go with the next group.
     pub(crate) records: Vec<String>,
+    /// Whether a group of it had items.
+    pub(crate) has_items: bool,
     /// Groups made so far.
     pub(crate) parts: u32,
     pub(crate) commit: Option<Commit>,
@@ -180,6 +182,7 @@ impl Ticket {
             reply: None,
             fault: None,
             records: Vec::new(),
+            has_items: false,
             parts: 0,
             commit: None,
             early: None,

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::hub::Hub;
+use super::memory_watch::Seen;
 use super::message::StopReason;
 use super::ticket::{Kind, State};
 use crate::api::signal::Lifecycle;
@@ -100,7 +101,27 @@ impl Hub {
     pub(super) fn tick(&mut self, now: Instant) {
         self.let_reports_go(now);
         self.check_limits(now);
+        self.check_memory(now);
         self.check_stall(now);
+    }
+
+    fn check_memory(&mut self, now: Instant) {
+        let Some(seen) = self.config.memory.look(now) else { return };
+        let (Seen::Fine(bytes) | Seen::Much(bytes, _) | Seen::TooMuch(bytes, _)) = seen;
+        self.stats.max("memusage/max", bytes);
+        match seen {
+            Seen::Fine(_) => {}
+            Seen::Much(bytes, warning) => {
+                self.stats.set("memusage/warning_reached", 1);
+                tracing::warn!(bytes, warning, "this process has more memory than MEMUSAGE_WARNING_MB");
+            }
+            Seen::TooMuch(bytes, limit) if self.phase.pulls() => {
+                self.stats.set("memusage/limit_reached", 1);
+                tracing::error!(bytes, limit, "this process has more memory than MEMUSAGE_LIMIT_MB: the crawl is closed");
+                self.stop(StopReason::Limit("memusage_exceeded"), now);
+            }
+            Seen::TooMuch(..) => {}
+        }
     }
 
     /// Reports that have waited long enough for their callbacks go without marks, and without release.
@@ -132,6 +153,10 @@ impl Hub {
             "closespider_pagecount"
         } else if over(close.errors, errors) {
             "closespider_errorcount"
+        } else if !close.timeout_no_item.is_zero() && now.duration_since(self.last_item_at) >= close.timeout_no_item {
+            "closespider_timeout_no_item"
+        } else if over(close.pages_no_item, self.dry_pages) {
+            "closespider_pagecount_no_item"
         } else {
             return;
         };
@@ -141,7 +166,7 @@ impl Hub {
     /// Counts limits that are cheap to look at, after every turn.
     pub(super) fn look_at_counts(&mut self, now: Instant) {
         let close = self.config.close_after;
-        if close.items > 0 || close.pages > 0 || close.errors > 0 {
+        if close.items > 0 || close.pages > 0 || close.errors > 0 || close.pages_no_item > 0 {
             self.check_limits(now);
         }
     }

@@ -22,7 +22,9 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Other),
         // We hung up: it says nothing against identity, proxy or target.
         FailureKind::Cancelled => Some(ErrorKind::Other),
-        FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
+        FailureKind::UnsupportedScheme | FailureKind::PrivateAddress | FailureKind::Middleware | FailureKind::Internal => {
+            Some(ErrorKind::Other)
+        }
         // Of a body that is too large there was a status, which is what is reported.
         FailureKind::TooLarge | FailureKind::Callback => None,
         FailureKind::HttpStatus
@@ -32,6 +34,7 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         | FailureKind::RedirectTarget
         | FailureKind::RedirectDuplicate
         | FailureKind::Offsite
+        | FailureKind::HostPagesLimit
         | FailureKind::LeaseUnavailable
         | FailureKind::LeaseRefused
         | FailureKind::LeaseUnmatched => None,
@@ -69,6 +72,8 @@ mod tests {
             (F::RedirectTarget, None),
             (F::RedirectDuplicate, None),
             (F::Offsite, None),
+            (F::PrivateAddress, Some(E::Other)),
+            (F::HostPagesLimit, None),
             (F::LeaseUnavailable, None),
             (F::LeaseRefused, None),
             (F::LeaseUnmatched, None),

@@ -25,6 +25,7 @@ use crate::downloader::running::Downloads;
 use crate::downloader::transport::Transport;
 use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
+use crate::engine::memory_watch::MemoryWatch;
 use crate::engine::message::{Control, Ended};
 use crate::engine::pacing::pacing;
 use crate::engine::window::Bytes;
@@ -33,9 +34,12 @@ use crate::parser::pulse::Pulse;
 use crate::parser::stage::Stage;
 use crate::parser::{Parser, ParserConfig};
 use crate::plane::ControlPlane;
+use crate::reach::Reach;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
+use crate::run::parser_names::PARSER_NAMES;
+use crate::scheduler::host_pages::{HOST_PAGES, HostPages};
 use crate::scheduler::store::{Cursors, Store, StoreError};
 use crate::scheduler::{Clock, Frontier, Queue, Scheduler, SchedulerConfig};
 use crate::settings::{RequestRecords, Settings};
@@ -59,6 +63,8 @@ pub(crate) const FINISHED: &str = "finished";
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
+    /// Shared with the transport.
+    pub reach: Reach,
     pub frontier: Keeping,
     pub delivery: Delivery,
 }
@@ -142,7 +148,7 @@ impl Entry {
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
     let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
-    let Backends { plane, transport, frontier, delivery } = backends;
+    let Backends { plane, transport, reach, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
     let engine = entry.controls();
@@ -155,7 +161,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let config = scheduler_config(&settings, spider.as_ref(), seed);
+    let config = scheduler_config(&settings, spider.as_ref(), reach, seed);
     let (queue, own, jars, resumed) = match frontier {
         Keeping::Alone(store) => {
             let (own, jars, resumed) = alone(store, config, &stats, now);
@@ -313,18 +319,20 @@ pub(crate) fn is_finished(store: &dyn Store) -> bool {
     store.books().pending == 0 && store.saved(FINISHED).is_ok_and(|state| state.is_some())
 }
 
+/// What earlier runs kept under a name.
+fn state(store: &dyn Store, name: &'static str) -> Option<Vec<u8>> {
+    store.saved(name).unwrap_or_else(|error| {
+        tracing::error!(%error, name, "what earlier runs kept cannot be read");
+        None
+    })
+}
+
 /// Goes on from the counters and cookies that earlier runs left; those that cannot be read begin anew.
 fn kept(store: &dyn Store, stats: &Stats) -> Jars {
-    let state = |name| {
-        store.saved(name).unwrap_or_else(|error| {
-            tracing::error!(%error, name, "what earlier runs kept cannot be read");
-            None
-        })
-    };
-    if let Some(Err(error)) = state(COUNTERS).map(|saved| counters::restore(stats, &saved)) {
+    if let Some(Err(error)) = state(store, COUNTERS).map(|saved| counters::restore(stats, &saved)) {
         tracing::error!(%error, "counting begins anew");
     }
-    match state(COOKIES).map(|saved| Jars::restore(stats, &saved)) {
+    match state(store, COOKIES).map(|saved| Jars::restore(stats, &saved)) {
         Some(Ok(jars)) => jars,
         Some(Err(error)) => {
             tracing::error!(%error, "every identity begins without cookies");
@@ -343,9 +351,19 @@ fn alone(
 ) -> (Arc<Mutex<Frontier>>, Arc<Jars>, Resumed) {
     let jars = Arc::new(kept(store.as_ref(), stats));
     let is_finished = is_finished(store.as_ref());
+    let host_pages = config.host_pages.clone();
+    if host_pages.has_limit()
+        && let Some(saved) = state(store.as_ref(), HOST_PAGES)
+        && !host_pages.restore(&saved)
+    {
+        tracing::error!("how many pages each host gave (HOST_PAGES_LIMIT) cannot be read in full: some may give more");
+    }
     let mut frontier = Frontier::new(config, store, stats.clone(), Clock::start(now), now);
     frontier.keep(COUNTERS, counters::take(stats.clone()), now);
     frontier.keep(COOKIES, Jars::take(jars.clone(), stats.clone()), now);
+    if host_pages.has_limit() {
+        frontier.keep(HOST_PAGES, host_pages.take(), now);
+    }
     let cursors = frontier.cursors();
     (Arc::new(Mutex::new(frontier)), jars, Resumed { cursors, is_finished, is_shared: false })
 }
@@ -354,18 +372,22 @@ fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: 
     stoppers.push(Box::new(move || supervised.stop()));
 }
 
-fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> SchedulerConfig {
+fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, reach: Reach, seed: u64) -> SchedulerConfig {
     let mut allowed_domains = settings.allowed_domains.clone();
     allowed_domains.extend(spider.allowed_domains());
     SchedulerConfig {
         allowed_domains,
         depth_limit: settings.depth_limit,
         url_length_limit: settings.urllength_limit,
+        segment_repeats_limit: settings.url_segment_repeats_limit,
+        host_pages: HostPages::new(settings.host_pages_limit),
+        reach,
         pacing: pacing(settings),
         robots_agent: settings.robotstxt_obey.then(|| robots_agent(settings).to_owned()),
         // Seeds stop first, so that the links of pages still find room.
         seeds_stop_at: size(settings.frontier_max_bytes) / 5 * 4,
         max_bytes: size(settings.frontier_max_bytes),
+        counts_depths: settings.depth_stats_verbose,
         disk_wait: settings.disk_wait,
         returns_offsite: settings.apcloudy_request_records == RequestRecords::All,
         seed,
@@ -416,77 +438,10 @@ fn hub_config(
         request_records: settings.apcloudy_request_records,
         stats_dump: settings.stats_dump,
         memory_peak: super::memory::Memory::most,
+        memory: MemoryWatch::of(settings, super::memory::Memory::resident_now),
     }
 }
 
 pub(crate) fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
-
-/// Names of parsers, by which the engine knows them; more threads than names are not started.
-const PARSER_NAMES: [&str; 64] = [
-    "parser-0",
-    "parser-1",
-    "parser-2",
-    "parser-3",
-    "parser-4",
-    "parser-5",
-    "parser-6",
-    "parser-7",
-    "parser-8",
-    "parser-9",
-    "parser-10",
-    "parser-11",
-    "parser-12",
-    "parser-13",
-    "parser-14",
-    "parser-15",
-    "parser-16",
-    "parser-17",
-    "parser-18",
-    "parser-19",
-    "parser-20",
-    "parser-21",
-    "parser-22",
-    "parser-23",
-    "parser-24",
-    "parser-25",
-    "parser-26",
-    "parser-27",
-    "parser-28",
-    "parser-29",
-    "parser-30",
-    "parser-31",
-    "parser-32",
-    "parser-33",
-    "parser-34",
-    "parser-35",
-    "parser-36",
-    "parser-37",
-    "parser-38",
-    "parser-39",
-    "parser-40",
-    "parser-41",
-    "parser-42",
-    "parser-43",
-    "parser-44",
-    "parser-45",
-    "parser-46",
-    "parser-47",
-    "parser-48",
-    "parser-49",
-    "parser-50",
-    "parser-51",
-    "parser-52",
-    "parser-53",
-    "parser-54",
-    "parser-55",
-    "parser-56",
-    "parser-57",
-    "parser-58",
-    "parser-59",
-    "parser-60",
-    "parser-61",
-    "parser-62",
-    "parser-63",
-];

@@ -20,6 +20,11 @@ impl Memory {
         Self::now().map(|memory| memory.peak)
     }
 
+    /// What is resident now.
+    pub(crate) fn resident_now() -> Option<i64> {
+        Self::now().map(|memory| memory.resident)
+    }
+
     fn parse(status: &str) -> Option<Self> {
         let bytes = |name: &str| {
             let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;

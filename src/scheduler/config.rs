@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::host_pages::HostPages;
 use super::message::Pacing;
+use crate::reach::Reach;
 
 /// The scheduler's configuration.
 #[derive(Debug, Clone)]
@@ -13,6 +15,12 @@ pub struct SchedulerConfig {
     pub depth_limit: u32,
     /// `URLLENGTH_LIMIT`: longest URL that is queued, in bytes, 0 for no limit.
     pub url_length_limit: usize,
+    /// `URL_SEGMENT_REPEATS_LIMIT`: most repetitions in a row within a path, 0 for no limit.
+    pub segment_repeats_limit: usize,
+    /// `HOST_PAGES_LIMIT`.
+    pub(crate) host_pages: HostPages,
+    /// `ALLOW_PRIVATE_ADDRESSES`; what the job's owner wants may open it.
+    pub(crate) reach: Reach,
     /// Delay and concurrency of a slot.
     pub pacing: Pacing,
     /// The agent robots.txt is read for; `None` when `ROBOTSTXT_OBEY` is off.
@@ -24,6 +32,8 @@ pub struct SchedulerConfig {
     pub max_bytes: usize,
     /// Whether the answer to an offer brings back what is offsite: for a record of each.
     pub returns_offsite: bool,
+    /// `DEPTH_STATS_VERBOSE`: whether the requests of each depth are counted.
+    pub counts_depths: bool,
     /// `DISK_WAIT`: how long a store may refuse to write, or to read, before the job is given up.
     pub disk_wait: Duration,
     /// Seed of the delays' jitter.

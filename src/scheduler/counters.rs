@@ -1,5 +1,6 @@
 //! The scheduler's counters, in Scrapy's names. Each `true` answer is the first of its kind: worth a log line.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::api::stats::Stats;
@@ -15,6 +16,9 @@ pub(crate) struct Counters {
     seen_duplicate: bool,
     seen_too_deep: bool,
     seen_too_long: bool,
+    seen_private: bool,
+    seen_repeats: bool,
+    seen_host_full: bool,
 }
 
 impl Counters {
@@ -24,7 +28,18 @@ impl Counters {
             Medium::Disk => ("scheduler/enqueued/disk", "scheduler/dequeued/disk"),
             Medium::Redis => ("scheduler/enqueued/redis", "scheduler/dequeued/redis"),
         };
-        Self { stats, enqueued, dequeued, deepest: None, seen_duplicate: false, seen_too_deep: false, seen_too_long: false }
+        Self {
+            stats,
+            enqueued,
+            dequeued,
+            deepest: None,
+            seen_duplicate: false,
+            seen_too_deep: false,
+            seen_too_long: false,
+            seen_private: false,
+            seen_repeats: false,
+            seen_host_full: false,
+        }
     }
 
     /// Requests put into the queue, for the first time or again.
@@ -72,6 +87,22 @@ impl Counters {
         }
     }
 
+    pub(crate) fn repeats(&mut self, count: u64) -> bool {
+        self.add("url_repeats/filtered", count);
+        first(&mut self.seen_repeats, count)
+    }
+
+    pub(crate) fn host_full(&mut self, count: u64) -> bool {
+        self.add("host_pages/filtered", count);
+        first(&mut self.seen_host_full, count)
+    }
+
+    /// One request to an address of the own machine or network.
+    pub(crate) fn private(&mut self) -> bool {
+        self.add("private_address/filtered", 1);
+        first(&mut self.seen_private, 1)
+    }
+
     /// One request to a host outside the allowed domains.
     pub(crate) fn offsite(&self, is_new_host: bool) {
         self.stats.inc("offsite/filtered");
@@ -84,6 +115,13 @@ impl Counters {
         if self.deepest.is_none_or(|deepest| deepest < depth) {
             self.deepest = Some(depth);
             self.stats.max("request_depth_max", i64::from(depth));
+        }
+    }
+
+    /// Requests of each depth (`DEPTH_STATS_VERBOSE`).
+    pub(crate) fn depths(&self, depths: &BTreeMap<u32, u64>) {
+        for (depth, count) in depths {
+            self.stats.add(format!("request_depth_count/{depth}"), i64::try_from(*count).unwrap_or(i64::MAX));
         }
     }
 

@@ -339,6 +339,7 @@ impl Frontier {
             return;
         }
         let priority = job.request.priority_value();
+        self.intake.page_came_back(&job);
         self.intake.counters.enqueued(1);
         if let Err(error) = self.store.put_back(*job, self.clock.unix(at)) {
             report("put a request back", &error);
@@ -365,6 +366,10 @@ impl Frontier {
             self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             return Some(Verdict::Offsite);
         }
+        if self.intake.is_out_of_reach(job) {
+            self.intake.filtered_private(job);
+            return Some(Verdict::OutOfReach);
+        }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
                 Ok(true) => {
@@ -381,7 +386,7 @@ impl Frontier {
             }
         }
         match self.robots.look(job, now) {
-            Pass::Go { .. } => None,
+            Pass::Go { .. } => (!self.intake.takes_hop(job)).then_some(Verdict::HostFull),
             Pass::Forbidden => {
                 self.intake.counters.forbidden();
                 Some(Verdict::Forbidden)
@@ -405,10 +410,15 @@ impl Frontier {
         let Some(job) = self.next_job(id, now) else {
             return;
         };
+        if let Some(verdict) = self.intake.judge_queued(&job) {
+            self.give_refused(id, job, verdict);
+            return;
+        }
         match self.robots.look(&job, now) {
             Pass::Go { crawl_delay } if crawl_delay > Duration::ZERO && !self.slots.set_crawl_delay(id, crawl_delay, now) => {
                 self.waiting.entry(id).or_default().held = Some(job);
             }
+            Pass::Go { .. } if !self.intake.takes_page(&job) => self.give_refused(id, job, Verdict::HostFull),
             Pass::Go { .. } => self.give(Pick::Queued(id), job, now),
             Pass::Forbidden => {
                 self.intake.counters.forbidden();

@@ -270,8 +270,12 @@ pub enum Verdict {
     RobotsUnavailable(Arc<str>),
     /// It was seen before (hops only).
     Duplicate,
-    /// It leaves the allowed domains (hops only).
+    /// It leaves the allowed domains.
     Offsite,
+    /// Its host has given all the pages it may.
+    HostFull,
+    /// It leads to an address of the own machine or network.
+    OutOfReach,
     /// Its origin's robots.txt is not known yet: put it back, it waits in the queue (hops only).
     PutBack,
 }

@@ -14,6 +14,7 @@ pub mod disk;
 #[cfg(feature = "redis")]
 pub(crate) mod fleet;
 mod frontier;
+pub(crate) mod host_pages;
 pub(crate) mod index;
 mod intake;
 pub mod job;

@@ -11,10 +11,13 @@ use std::time::Duration;
 pub(crate) use self::jobs::{child, job, unfiltered, with_priority};
 pub(crate) use self::journal::{Crash, Journal};
 use super::config::SchedulerConfig;
+use super::host_pages::HostPages;
 use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
 use super::message::Pacing;
 use super::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
+use crate::reach::Reach;
+use crate::settings::PrivateAddresses;
 
 /// No limit, no delay, no robots.
 pub(crate) fn config() -> SchedulerConfig {
@@ -22,11 +25,15 @@ pub(crate) fn config() -> SchedulerConfig {
         allowed_domains: Vec::new(),
         depth_limit: 0,
         url_length_limit: 0,
+        segment_repeats_limit: 0,
+        host_pages: HostPages::default(),
+        reach: Reach::of(PrivateAddresses::Allow),
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0, ..Pacing::default() },
         robots_agent: None,
         seeds_stop_at: usize::MAX,
         max_bytes: usize::MAX,
         returns_offsite: false,
+        counts_depths: false,
         disk_wait: Duration::from_secs(60),
         seed: 1,
     }

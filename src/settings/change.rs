@@ -80,6 +80,8 @@ mod tests {
                 "CLOSESPIDER_ITEMCOUNT",
                 "CLOSESPIDER_PAGECOUNT",
                 "CLOSESPIDER_ERRORCOUNT",
+                "CLOSESPIDER_TIMEOUT_NO_ITEM",
+                "CLOSESPIDER_PAGECOUNT_NO_ITEM",
                 "LOG_LEVEL",
                 "STALL_WARN",
                 "LEASE_GIVE_UP",

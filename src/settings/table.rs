@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::collection::{Codes, Components, Domains, Kinds, OptionalDomain, Words, retried_kinds};
 use super::delivery::{ApiKey, BaseUrl, SecretKey};
 use super::frontier::{FrontierRule, FrontierStore};
+use super::hosts::{HostTable, Hosts, PrivateAddresses, PrivateRule};
 use super::key::{Key, Reload, settings_table};
 use super::redact::REDACTED;
 use super::rule::{
@@ -112,6 +113,18 @@ settings_table! {
         "CLIENTS_MAX" Restart clients_max: u64 = Whole::<u64>::between(1, 100_000), json!(256);
         /// Time after which an unused client and its connections are dropped.
         "CLIENT_IDLE" Restart client_idle: Duration = Span::seconds(0.001, DAY), json!(60);
+        /// Addresses of hosts instead of what DNS says, each with a port where one is meant for URLs that name none; `*.domain` is for
+        /// all names below it. Such an address may be private. Where a proxy resolves names it does nothing.
+        "HOSTS" Restart hosts: Hosts = HostTable, json!({});
+        /// Send requests to addresses of this machine and its network: loopback, private, link-local and the like. `auto`: only
+        /// if a start request goes to such an address itself. Through a proxy only addresses in URLs are known.
+        "ALLOW_PRIVATE_ADDRESSES" Restart allow_private_addresses: PrivateAddresses = PrivateRule, json!("auto");
+        /// Keep the addresses of names for a minute.
+        "DNSCACHE_ENABLED" Restart dnscache_enabled: bool = Flag, json!(true);
+        /// Names whose addresses are kept.
+        "DNSCACHE_SIZE" Restart dnscache_size: u64 = Whole::<u64>::between(1, 10_000_000), json!(10_000);
+        /// Time to look up a name; `DOWNLOAD_CONNECT_TIMEOUT` counts it too.
+        "DNS_TIMEOUT" Restart dns_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
         /// Keep and send cookies, in one jar per lease.
         "COOKIES_ENABLED" Restart cookies_enabled: bool = Flag, json!(true);
         /// Log which cookies each request sends and each answer sets: names and attributes, never values.
@@ -182,10 +195,18 @@ settings_table! {
         "ROBOTS_META_OBEY" Restart robots_meta_obey: bool = Flag, json!(false);
         /// Links from a start request to the deepest page; 0: no limit.
         "DEPTH_LIMIT" Restart depth_limit: u32 = Whole::<u32>::between(0, 1_000_000), json!(0);
+        /// Count the requests of each depth.
+        "DEPTH_STATS_VERBOSE" Restart depth_stats_verbose: bool = Flag, json!(false);
         /// Taken off the priority per level of depth; above 0 leads towards breadth first.
         "DEPTH_PRIORITY" Restart depth_priority: i32 = Whole::<i32>::between(-1_000_000, 1_000_000), json!(0);
         /// Longest URL in bytes; 0: no limit.
         "URLLENGTH_LIMIT" Restart urllength_limit: usize = Whole::<usize>::between(0, 1_048_576), json!(2083);
+        /// Times in a row that a segment of a path, or a sequence of them, may come: `/a/b/a/b/a/b` has 3. More are a trap; 0: no
+        /// limit.
+        "URL_SEGMENT_REPEATS_LIMIT" Restart url_segment_repeats_limit: usize = Whole::<usize>::between(0, 1_000_000), json!(5);
+        /// Pages of one host, over all runs of a job; 0: no limit. Retries do not count. Each worker of a shared `FRONTIER` counts
+        /// for itself.
+        "HOST_PAGES_LIMIT" Restart host_pages_limit: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
         /// Status codes outside 200 to 299 that reach callbacks.
         "HTTPERROR_ALLOWED_CODES" Restart httperror_allowed_codes: Vec<u16> = Codes, json!([]);
         /// Give every response to its callback, whatever its status.
@@ -219,6 +240,18 @@ settings_table! {
         "CLOSESPIDER_PAGECOUNT" Live closespider_pagecount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
         /// Errors of callbacks after which the crawl is closed; 0: off.
         "CLOSESPIDER_ERRORCOUNT" Live closespider_errorcount: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        /// Time without an item after which the crawl is closed, from its start or the last item; 0: off.
+        "CLOSESPIDER_TIMEOUT_NO_ITEM" Live closespider_timeout_no_item: Duration = Span::seconds(0.0, 3_650.0 * DAY), json!(0);
+        /// Pages in a row that gave no item after which the crawl is closed; 0: off.
+        "CLOSESPIDER_PAGECOUNT_NO_ITEM" Live closespider_pagecount_no_item: u64 = Whole::<u64>::between(0, i64::MAX), json!(0);
+        /// Look at this process's memory. `WINDOW_BYTES` and `FRONTIER_MAX_BYTES` bound it; this is for what they do not know.
+        "MEMUSAGE_ENABLED" Restart memusage_enabled: bool = Flag, json!(true);
+        /// Resident memory in MiB above which the crawl is closed; 0: off.
+        "MEMUSAGE_LIMIT_MB" Restart memusage_limit_mb: u64 = Whole::<u64>::between(0, 1_000_000_000), json!(0);
+        /// Resident memory in MiB above which the log warns, once; 0: off.
+        "MEMUSAGE_WARNING_MB" Restart memusage_warning_mb: u64 = Whole::<u64>::between(0, 1_000_000_000), json!(0);
+        /// Time between two looks at the memory.
+        "MEMUSAGE_CHECK_INTERVAL_SECONDS" Restart memusage_check_interval_seconds: Duration = Span::seconds(0.1, DAY), json!(60);
     }
     "Logs and progress" {
         /// Least level that is logged.

@@ -6,10 +6,13 @@ use tokio::time::Instant;
 
 use crate::api::stats::Stats;
 use crate::engine::message::Fact;
+use crate::reach::Reach;
+use crate::scheduler::host_pages::HostPages;
 use crate::scheduler::job::{Books, Job, Outcome, RequestId, SlotKey};
 use crate::scheduler::message::{Order, Pacing};
 use crate::scheduler::store::Store;
 use crate::scheduler::{Clock, Frontier, SchedulerConfig};
+use crate::settings::PrivateAddresses;
 
 /// A frontier with its slots and a store, driven by hand: no delay, no robots.txt, no limit of the scope.
 #[derive(Debug)]
@@ -28,11 +31,15 @@ impl KnownHosts {
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,
+            segment_repeats_limit: 0,
+            host_pages: HostPages::default(),
+            reach: Reach::of(PrivateAddresses::Allow),
             pacing: Pacing { per_slot: per_host, ..Pacing::default() },
             robots_agent: None,
             seeds_stop_at: usize::MAX,
             max_bytes: usize::MAX,
             returns_offsite: false,
+            counts_depths: false,
             disk_wait: Duration::from_secs(60),
             seed: 1,
         };

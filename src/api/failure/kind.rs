@@ -48,6 +48,10 @@ pub enum FailureKind {
     RedirectDuplicate,
     /// A redirect that leaves the spider's allowed domains.
     Offsite,
+    /// An address of the own machine or network (`ALLOW_PRIVATE_ADDRESSES`).
+    PrivateAddress,
+    /// Its host has given as many pages as it may (`HOST_PAGES_LIMIT`).
+    HostPagesLimit,
     /// No grant for this site within `LEASE_GIVE_UP`.
     LeaseUnavailable,
     /// The control plane will never grant this request.
@@ -110,6 +114,8 @@ impl FailureKind {
             Self::RedirectTarget => "redirect_target",
             Self::RedirectDuplicate => "redirect_duplicate",
             Self::Offsite => "offsite",
+            Self::PrivateAddress => "private_address",
+            Self::HostPagesLimit => "host_pages_limit",
             Self::LeaseUnavailable => "lease_unavailable",
             Self::LeaseRefused => "lease_refused",
             Self::LeaseUnmatched => "lease_unmatched",
@@ -141,6 +147,8 @@ impl FailureKind {
             | Self::RedirectTarget
             | Self::RedirectDuplicate
             | Self::Offsite
+            | Self::PrivateAddress
+            | Self::HostPagesLimit
             | Self::LeaseUnavailable
             | Self::LeaseRefused
             | Self::LeaseUnmatched
@@ -191,7 +199,10 @@ impl FailureKind {
     /// Whether the request ends as dropped (with a reason) rather than failed.
     #[must_use]
     pub fn is_drop(self) -> bool {
-        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::LeaseUnmatched)
+        matches!(
+            self,
+            Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::HostPagesLimit | Self::LeaseUnmatched
+        )
     }
 }
 

@@ -23,6 +23,7 @@ pub(crate) struct Extra {
     pub(crate) body: Bytes,
     pub(crate) meta: Map<String, Value>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) max_bytes: Option<u64>,
     pub(crate) retries: Option<u32>,
     pub(crate) lease: Option<LeaseTarget>,
     pub(crate) session_key: Option<String>,

@@ -19,6 +19,7 @@ use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
+mod cases;
 mod identities;
 mod leading;
 mod leases;
@@ -124,7 +125,13 @@ async fn a_request_is_merged_by_precedence() {
     ] {
         assert_eq!(sent.headers[name], value, "{name}");
     }
-    assert_eq!(sent.limits.total, Duration::from_secs(7));
+    assert_eq!((sent.limits.total, sent.limits.max_bytes), (Duration::from_secs(7), 64 << 20));
+    own.request.max_bytes(1000);
+    stage.verdict(&own).await;
+    assert_eq!(stage.wire.asked()[1].limits.max_bytes, 1000);
+    own.kind = JobKind::Robots;
+    stage.verdict(&own).await;
+    assert_eq!(stage.wire.asked()[2].limits.max_bytes, 64 << 20, "that of a page is not for the robots.txt it waits for");
     assert!(sent.proxy.is_some() && &*sent.identity.name == "a");
 }
 

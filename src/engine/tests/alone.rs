@@ -77,6 +77,7 @@ impl Alone {
             request_records: RequestRecords::Final,
             stats_dump: false,
             memory_peak: || None,
+            memory: crate::engine::memory_watch::MemoryWatch::of(&crate::settings::Settings::default(), || None),
         };
         Self { hub: Hub::new(config, Bytes::new(1 << 20), now), stats, now, released }
     }

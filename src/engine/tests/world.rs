@@ -220,6 +220,7 @@ impl World {
             request_records: mood.records,
             stats_dump: true,
             memory_peak: || None,
+            memory: crate::engine::memory_watch::MemoryWatch::of(&crate::settings::Settings::default(), || None),
         };
         let hub = Hub::new(config, Window::new(1 << 20), now);
         let frontier = Frontier::new(
@@ -227,11 +228,15 @@ impl World {
                 allowed_domains: Vec::new(),
                 depth_limit: 0,
                 url_length_limit: 0,
+                segment_repeats_limit: 0,
+                host_pages: crate::scheduler::host_pages::HostPages::default(),
+                reach: crate::reach::Reach::of(crate::settings::PrivateAddresses::Allow),
                 pacing: Pacing { per_slot: mood.per_slot, ..Pacing::default() },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,
                 max_bytes: usize::MAX,
                 returns_offsite: false,
+                counts_depths: false,
                 disk_wait: Duration::from_secs(60),
                 seed: 1,
             },

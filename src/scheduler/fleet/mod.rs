@@ -33,7 +33,7 @@ use super::config::SchedulerConfig;
 use super::frontier::Turn;
 use super::intake::Intake;
 use super::job::{Books, Job, JobKind, Outcome, RequestId, SlotKey};
-use super::message::{Control, Due, Hold, Order, Pacing, Ready, Rest, Scope};
+use super::message::{Control, Due, Hold, Order, Pacing, Ready, Rest, Scope, Verdict};
 use super::redis::{FleetState, Origin, View};
 use super::robots_desk::RobotsDesk;
 use super::store::{Cursors, Medium};
@@ -173,11 +173,12 @@ impl SharedFrontier {
 
     fn offer(&mut self, number: u64, mut jobs: Vec<Job>, seeds: bool) {
         self.after_offer = self.after_offer.max(number);
-        let sifted = self.intake.sift(&mut jobs);
+        let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));
+        let sifted = self.intake.sift(&mut jobs, seeds || by_idle);
         let origin = if seeds {
             self.cursors.start += sifted.count;
             Origin::Start { cursor: self.cursors.start }
-        } else if jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE)) {
+        } else if by_idle {
             self.cursors.idle += sifted.count;
             Origin::Idle { cursor: self.cursors.idle }
         } else {
@@ -204,6 +205,7 @@ impl SharedFrontier {
             return;
         }
         self.forget(job.id);
+        self.intake.page_came_back(&job);
         self.intake.counters.enqueued(1);
         self.steps.push_back(Step::PutBack { job, at });
     }
@@ -218,10 +220,14 @@ impl SharedFrontier {
     /// Hands out what there is credit for; the rest goes back.
     fn hand_out(&mut self) {
         while self.handed < self.granted
-            && let Some(due) = self.ready.pop_front()
+            && let Some(mut due) = self.ready.pop_front()
         {
             if due.job.kind == JobKind::Page {
                 self.intake.counters.dequeued(1);
+            }
+            if due.verdict == Verdict::Go && !self.intake.takes_page(&due.job) {
+                self.free(due.job.id);
+                (due.wants_sent, due.verdict) = (false, Verdict::HostFull);
             }
             self.handed += 1;
             self.due.push(due);

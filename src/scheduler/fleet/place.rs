@@ -65,6 +65,10 @@ impl SharedFrontier {
                 return false;
             }
         };
+        if let Some(verdict) = self.intake.judge_queued(&job) {
+            self.refuse(job, verdict);
+            return true;
+        }
         match self.robots.look(&job, now) {
             Pass::Go { crawl_delay } => {
                 let knows_delay = crawl_delay.is_zero() || (wants_sent && self.told_delay(&host, crawl_delay));
@@ -176,6 +180,9 @@ impl SharedFrontier {
         } else if job.kind == JobKind::Page && self.intake.is_offsite(&job.request) {
             self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             self.paced(tag, job, Verdict::Offsite);
+        } else if job.kind == JobKind::Page && self.intake.is_out_of_reach(&job) {
+            self.intake.filtered_private(&job);
+            self.paced(tag, job, Verdict::OutOfReach);
         } else if job.kind == JobKind::Page && !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             self.steps.push_back(Step::Follow(tag, job));
         } else {
@@ -189,6 +196,7 @@ impl SharedFrontier {
         let pass =
             if job.kind == JobKind::Robots { Pass::Go { crawl_delay: Duration::ZERO } } else { self.robots.look(&job, now) };
         let verdict = match pass {
+            Pass::Go { .. } if !self.stopped && !self.intake.takes_hop(&job) => Verdict::HostFull,
             Pass::Go { .. } if !self.stopped => {
                 self.ask_place(Waiting { job, hop: Some(tag), at: now, granted: None });
                 return;

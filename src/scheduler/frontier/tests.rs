@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 mod commits;
+mod limits;
 mod pacing;
 mod redirects;
 mod simulated;

@@ -132,6 +132,7 @@ fn of_request(tag: u8, field: &mut Reader<'_>, extra: &mut Extra) -> Result<(), 
         }
         wire::SESSION_KEY => extra.session_key = Some(text(field.rest(), name)?.to_owned()),
         wire::STATUSES => extra.handle_status = field.statuses(name)?,
+        wire::MAX_BYTES => extra.max_bytes = Some(field.number(name)?),
         _ => return Err(RecordError::UnknownField { tag }),
     }
     Ok(())
@@ -287,6 +288,7 @@ const fn name(tag: u8) -> &'static str {
         wire::SESSION_KEY => "session key",
         wire::STATUSES => "handled statuses",
         wire::REFERRING => "referrer policy",
+        wire::MAX_BYTES => "most bytes",
         _ => "unknown field",
     }
 }

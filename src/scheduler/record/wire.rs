@@ -59,3 +59,5 @@ pub(super) const LAST_OF_1: u8 = STATUSES;
 pub(super) const REFERRING: u8 = 16;
 /// Added to the number of a policy.
 pub(super) const OWN: u8 = 0x80;
+/// A number of bytes.
+pub(super) const MAX_BYTES: u8 = 18;

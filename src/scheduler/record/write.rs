@@ -88,7 +88,8 @@ fn flags(kind: JobKind, has_parent: bool, is_later: bool, unfiltered: bool, extr
 }
 
 fn rare(extra: &Extra, into: &mut Vec<u8>) {
-    let Extra { method, headers, cookies, body, meta, timeout, retries, lease, session_key, handle_status, .. } = extra;
+    let Extra { method, headers, cookies, body, meta, timeout, max_bytes, retries, lease, session_key, handle_status, .. } =
+        extra;
     // The four that are left out are flags.
     let Extra { keep_lease: _, no_redirect: _, ignore_robots: _, allow_offsite: _, .. } = extra;
     if *method != Method::GET {
@@ -139,6 +140,9 @@ fn rare(extra: &Extra, into: &mut Vec<u8>) {
             into.push(1);
             codes.iter().for_each(|code| number(u64::from(*code), into));
         }),
+    }
+    if let Some(limit) = max_bytes {
+        field(wire::MAX_BYTES, into, |into| number(*limit, into));
     }
 }
 

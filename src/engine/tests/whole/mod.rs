@@ -4,6 +4,7 @@
 mod ahead;
 mod books;
 mod callbacks;
+mod closing;
 mod crash;
 mod durable;
 mod fakes;
