@@ -137,8 +137,7 @@ pub(super) fn every(items: &[MicrodataItem]) -> impl Iterator<Item = &MicrodataI
     let mut open: Vec<&MicrodataItem> = items.iter().rev().collect();
     std::iter::from_fn(move || {
         let item = open.pop()?;
-        let inner = |(_, value): &'_ (String, MicrodataValue)| matches!(value, MicrodataValue::Item(_));
-        open.extend(item.properties.iter().rev().filter(|property| inner(property)).filter_map(|(_, value)| match value {
+        open.extend(item.properties.iter().rev().filter_map(|(_, value)| match value {
             MicrodataValue::Item(item) => Some(item),
             MicrodataValue::Text(_) => None,
         }));
@@ -198,7 +197,7 @@ impl<'p> Reader<'p, '_> {
                 }
                 // What an item holds is charged where it is made; for another name it is copied.
                 let (mut values, mut bytes) = (1, name.len());
-                if let (MicrodataValue::Text(_), _) | (_, [_, ..]) = (&value, names.as_slice()) {
+                if !names.is_empty() || matches!(value, MicrodataValue::Text(_)) {
                     weigh(&value, &mut values, &mut bytes);
                 }
                 if !self.charge(values, bytes) {

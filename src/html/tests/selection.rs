@@ -85,6 +85,9 @@ fn other_views_of_a_node() {
     assert_eq!(page.css("#list a").text().as_deref(), Some("One new"));
     assert_eq!(page.css("#list a").attr("title"), Some("one"));
     assert_eq!(page.css("#list a").attr("none"), None);
+    let first: Vec<_> = page.css("#list a").attrs().collect();
+    assert!(first.contains(&("href", "/1")) && first.contains(&("title", "one")), "{first:?}");
+    assert_eq!(page.css("#list a::attr(href)").attrs().count() + page.css("none").attrs().count(), 0);
     assert_eq!(page.css("#list b").html().as_deref(), Some("<b>new</b>"));
     assert_eq!(page.css("#list b::text").html(), None);
     assert_eq!(page.css("none").text(), None);
