@@ -10,6 +10,7 @@ mod charset_prescan;
 mod cookie_parse;
 pub mod cookies;
 mod error;
+pub mod form_data;
 pub mod key;
 pub mod location;
 pub mod media_type;
