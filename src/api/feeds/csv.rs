@@ -43,7 +43,7 @@ impl CsvOptions {
     /// Names the columns of a feed without a header.
     #[must_use]
     pub fn headers<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.feed.headers = Some(names.into_iter().map(Into::into).collect());
+        self.headers = Some(names.into_iter().map(Into::into).collect());
         self
     }
 }
