@@ -41,7 +41,7 @@ pub use loader::{ItemLoader, LoaderError, LoaderRules, ProcessError, Processor};
 pub use middleware::{AfterResponse, Attempting, BeforeSend, Middleware, OnFault};
 pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
-pub use request::{HandleStatus, Request, RequestError};
+pub use request::{CurlError, HandleStatus, Request, RequestError};
 pub use response::{JsonError, Response};
 pub use selector::{Page, Selection, SelectorError, Variables, XPathValue};
 pub use signal::Signal;
@@ -51,3 +51,5 @@ pub use step::Step;
 
 #[cfg(test)]
 mod canary_tests;
+#[cfg(test)]
+mod helper_tests;

@@ -3,26 +3,50 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use url::Url;
 
 use super::exit::CliError;
 use super::project::{SpiderName, fill, register};
 
-const SPIDER: &str = include_str!("templates/spider.rs.txt");
+/// What a new spider is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// Follows every link and makes an item of every page
+    #[default]
+    Basic,
+    /// Makes an item of every row of a CSV feed
+    Csvfeed,
+    /// Makes an item of every element of a name in an XML feed
+    Xmlfeed,
+}
+
+impl Template {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Basic => include_str!("templates/spider.rs.txt"),
+            Self::Csvfeed => include_str!("templates/csvfeed.rs.txt"),
+            Self::Xmlfeed => include_str!("templates/xmlfeed.rs.txt"),
+        }
+    }
+}
 
 /// Adds a spider to this project: a file in spiders/, and a line in spiders/mod.rs.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   dragline genspider news example.org
-  dragline genspider my-shop https://shop.example/books --force")]
+  dragline genspider my-shop https://shop.example/books --force
+  dragline genspider -t xmlfeed blog https://example.org/rss.xml")]
 pub(crate) struct GenspiderArgs {
     /// Name of the spider: letters, digits, `-` and `_`
     name: String,
     /// Where it starts: a domain (https is used) or a whole URL
     #[arg(value_name = "DOMAIN_OR_URL")]
     target: String,
+    /// What kind of spider
+    #[arg(short, long, value_enum, default_value_t)]
+    template: Template,
     /// Replace a spider file that is there
     #[arg(long)]
     force: bool,
@@ -48,7 +72,8 @@ pub(crate) fn genspider(args: &GenspiderArgs, directory: &Path) -> Result<String
     let text = fs::read_to_string(&list).map_err(cannot("read", &list))?;
     let registered = register(&text, &name).map_err(|why| CliError::usage(format!("{}: {why}", list.display())))?;
     let host = url.host_str().unwrap_or_default().to_owned();
-    let spider = fill(SPIDER, &[("name", &name.name), ("type", &name.type_name), ("url", url.as_str()), ("host", &host)]);
+    let spider =
+        fill(args.template.text(), &[("name", &name.name), ("type", &name.type_name), ("url", url.as_str()), ("host", &host)]);
     fs::write(&file, spider).map_err(cannot("write", &file))?;
     if registered != text {
         fs::write(&list, registered).map_err(cannot("write", &list))?;
@@ -87,7 +112,23 @@ mod tests {
     use super::*;
 
     fn args(name: &str, target: &str, force: bool) -> GenspiderArgs {
-        GenspiderArgs { name: name.to_owned(), target: target.to_owned(), force }
+        GenspiderArgs { name: name.to_owned(), target: target.to_owned(), template: Template::Basic, force }
+    }
+
+    #[test]
+    fn every_template_is_filled_and_names_its_spider() {
+        let project = a_project();
+        for template in Template::value_variants() {
+            let args = GenspiderArgs { template: *template, ..args("my-news", "example.org", true) };
+            genspider(&args, project.path()).unwrap();
+            let spider = fs::read_to_string(project.path().join("spiders/my_news.rs")).unwrap();
+            for part in
+                ["const NAME: &'static str = \"my-news\";", "impl Spider for MyNews {", "\"https://example.org/\"", "example.org"]
+            {
+                assert!(spider.contains(part), "{template:?} {part}: {spider}");
+            }
+            assert!(!spider.contains("{{"), "{template:?}: {spider}");
+        }
     }
 
     fn a_project() -> tempfile::TempDir {

@@ -14,6 +14,8 @@ mod submit;
 mod tests;
 mod value;
 
+use std::fmt;
+
 use encoding_rs::Encoding;
 use url::Url;
 
@@ -46,7 +48,7 @@ const NAMED: usize = 12;
 /// # Ok(vec![account, results])
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Form {
     /// Where the form was found: what it is sent to without an action.
     page: Url,
@@ -295,6 +297,18 @@ impl Form {
             }
         }
         list(names)
+    }
+}
+
+impl fmt::Debug for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A value may be a password.
+        f.debug_struct("Form")
+            .field("id", &self.attrs.id)
+            .field("name", &self.attrs.name)
+            .field("controls", &self.controls.len())
+            .field("set", &self.set.len())
+            .finish_non_exhaustive()
     }
 }
 
