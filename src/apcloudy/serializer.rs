@@ -166,7 +166,7 @@ impl<'a> Container<'a> {
             return value.serialize(RawText(&mut *self.writer));
         }
         self.key(key)?;
-        self.value(value)
+        self.value(value).map_err(|error| error.in_field(key))
     }
 
     fn close(self) {

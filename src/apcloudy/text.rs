@@ -35,6 +35,19 @@ pub enum TextError {
     Value(String),
 }
 
+impl TextError {
+    /// Says which field the value is that cannot be written; fields around it come before it: `size.width`.
+    pub(super) fn in_field(self, field: &str) -> Self {
+        match self {
+            Self::Value(reason) => Self::Value(match reason.strip_prefix("field ") {
+                Some(inner) => format!("field {field}.{inner}"),
+                None => format!("field {field}: {reason}"),
+            }),
+            other => other,
+        }
+    }
+}
+
 /// Writes a value in the wire's text form. Non-finite floats become `null`.
 ///
 /// # Errors

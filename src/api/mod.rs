@@ -7,10 +7,14 @@ pub mod config;
 pub mod context;
 pub mod extension;
 pub mod failure;
+pub mod feeds;
 mod follow;
+pub mod form;
 mod from_headers;
+pub mod json_path;
 pub mod lease;
 pub mod links;
+pub mod loader;
 pub mod middleware;
 pub mod out;
 pub mod pipeline;
@@ -36,12 +40,16 @@ pub use config::{ConfigError, ConfigValue};
 pub use context::Context;
 pub use extension::Extension;
 pub use failure::{Failure, FailureKind, Fault};
+pub use feeds::{CsvError, CsvOptions, CsvRow, CsvRows, JsonLineError, JsonLines, XmlElement, XmlError, XmlItems, XmlNode};
+pub use form::{Button, Form, FormError, Upload};
+pub use json_path::{JsonItemError, JsonPathError};
 pub use lease::LeaseView;
 pub use links::{Link, LinkExtractor};
+pub use loader::{ItemLoader, LoaderError, LoaderRules, ProcessError, Processor};
 pub use middleware::{AfterResponse, Attempting, BeforeSend, Middleware, OnFault};
 pub use out::{Out, OutError};
 pub use pipeline::{Item, ItemPipeline, Processed};
-pub use request::{HandleStatus, Request, RequestError};
+pub use request::{CurlError, HandleStatus, Request, RequestError};
 pub use response::{JsonError, Response};
 pub use rules::{CrawlRules, Rule};
 pub use selector::{Page, Selection, SelectorError, Variables, XPathValue};
@@ -58,3 +66,5 @@ pub use crate::web::referrer_policy::ReferrerPolicy;
 
 #[cfg(test)]
 mod canary_tests;
+#[cfg(test)]
+mod helper_tests;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use encoding_rs::Encoding;
 use http::{HeaderMap, StatusCode, Version};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use url::Url;
 
 use super::lease::LeaseView;
@@ -58,6 +59,7 @@ struct Inner {
     /// The text as UTF-8 without a byte order mark: a part of the body where that is UTF-8.
     text: OnceCell<(Bytes, &'static Encoding)>,
     page: OnceCell<Page>,
+    json: OnceCell<Value>,
     base: OnceCell<Url>,
     pattern_errors: RefCell<Vec<SelectorError>>,
 }
@@ -81,6 +83,7 @@ impl Response {
             html: PageOptions::default(),
             text: OnceCell::new(),
             page: OnceCell::new(),
+            json: OnceCell::new(),
             base: OnceCell::new(),
             pattern_errors: RefCell::default(),
         }))
@@ -259,6 +262,20 @@ impl Response {
     /// When it is none, or not of this shape.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         serde_json::from_str(self.text()).map_err(|source| JsonError { url: self.url().to_string(), source })
+    }
+
+    /// The body as a JSON value, read on the first call and kept.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn json_value(&self) -> Result<&Value, JsonError> {
+        match self.0.json.get() {
+            Some(value) => Ok(value),
+            None => {
+                let value = self.json()?;
+                Ok(self.0.json.get_or_init(|| value))
+            }
+        }
     }
 
     /// Every link of the page, absolute, in document order, each once. Without the query parameters of the lease, where the

@@ -29,7 +29,7 @@ pub(crate) struct CrawlArgs {
     /// One spider argument; may be repeated
     #[arg(short = 'a', long = "arg", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
-    /// Append items to FILE (formats: jsonl, json, csv; `-` is standard output); may be repeated. Stands in for FEEDS
+    /// Append items to FILE (formats: jsonl, json, csv, xml; `-` is standard output); may be repeated. Stands in for FEEDS
     #[arg(short = 'o', long = "output", value_name = "FILE[:FORMAT]", allow_hyphen_values = true, conflicts_with = "overwrite")]
     output: Vec<String>,
     /// The same, replacing what FILE holds

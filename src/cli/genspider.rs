@@ -19,6 +19,10 @@ enum Template {
     Crawl,
     /// Makes an item of every page that the sitemaps of a site list
     Sitemap,
+    /// Makes an item of every row of a CSV feed
+    Csvfeed,
+    /// Makes an item of every element of a name in an XML feed
+    Xmlfeed,
 }
 
 impl Template {
@@ -27,6 +31,8 @@ impl Template {
             Self::Basic => include_str!("templates/spider.rs.txt"),
             Self::Crawl => include_str!("templates/crawl.rs.txt"),
             Self::Sitemap => include_str!("templates/sitemap.rs.txt"),
+            Self::Csvfeed => include_str!("templates/csvfeed.rs.txt"),
+            Self::Xmlfeed => include_str!("templates/xmlfeed.rs.txt"),
         }
     }
 }
@@ -38,7 +44,8 @@ Examples:
   dragline genspider news example.org
   dragline genspider my-shop https://shop.example/books --force
   dragline genspider -t crawl library example.org
-  dragline genspider -t sitemap archive example.org")]
+  dragline genspider -t sitemap archive example.org
+  dragline genspider -t xmlfeed blog https://example.org/rss.xml")]
 pub(crate) struct GenspiderArgs {
     /// Name of the spider: letters, digits, `-` and `_`
     name: String,

@@ -1,7 +1,7 @@
-//! Feeds: items written to a file or to standard output as JSON lines, a JSON array or CSV.
+//! Feeds: items written to a file or to standard output as JSON lines, a JSON array, CSV or XML.
 //!
 //! A feed gets items as finished JSON texts and never loses one silently: what cannot be written is an error, and after
-//! an error of `write` nothing of that call was taken. JSON and CSV files are rewritten whole at `close` from a journal
+//! an error of `write` nothing of that call was taken. JSON, CSV and XML files are rewritten whole at `close` from a journal
 //! (`FILE.part`, JSON lines), so that the file itself is valid at any time; memory stays flat.
 
 mod csv;
@@ -13,6 +13,7 @@ mod jsonl;
 mod sink;
 mod target;
 mod text;
+mod xml;
 
 use std::io;
 use std::io::Write;
@@ -56,7 +57,7 @@ pub trait Feed: Send + std::fmt::Debug {
     /// Writes what is left and finishes the file.
     ///
     /// # Errors
-    /// [`FeedError`]; the journal of a JSON or CSV feed stays and is picked up by the next run that appends.
+    /// [`FeedError`]; the journal of a JSON, CSV or XML feed stays and is picked up by the next run that appends.
     fn close(self: Box<Self>) -> Result<FeedSummary, FeedError>;
 }
 
@@ -72,7 +73,7 @@ pub struct FeedSummary {
     pub bytes: u64,
 }
 
-/// How characters outside of ASCII are written in JSON. CSV is always UTF-8.
+/// How characters outside of ASCII are written in JSON. CSV and XML are always UTF-8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// As `\uXXXX` escapes.
@@ -96,10 +97,10 @@ impl Encoding {
     }
 }
 
-/// How a JSON array is laid out (`FEED_EXPORT_INDENT`). JSON lines and CSV have one line per item whatever it says.
+/// How a JSON array or XML is laid out (`FEED_EXPORT_INDENT`). JSON lines and CSV have one line per item whatever it says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// The whole array on one line.
+    /// The whole of it on one line.
     OneLine,
     /// One item per line.
     #[default]
@@ -135,7 +136,7 @@ pub struct FeedOptions {
     pub encoding: Encoding,
     /// The fields to write, in this order; `None` is all. Others are left out on purpose.
     pub fields: Option<Vec<String>>,
-    /// Layout of a JSON array.
+    /// Layout of a JSON array or of XML.
     pub layout: Layout,
     /// What a feed without items leaves.
     pub empty: Empty,
@@ -160,6 +161,8 @@ pub fn open(
         (Format::Json, Place::Stdout) => Box::new(json::Json::to_writer(writer()?, options)?),
         (Format::Csv, Place::File(path)) => Box::new(csv::Csv::open(path, options)?),
         (Format::Csv, Place::Stdout) => Box::new(csv::Csv::to_writer(writer()?, options)?),
+        (Format::Xml, Place::File(path)) => Box::new(xml::Xml::open(path, options)?),
+        (Format::Xml, Place::Stdout) => Box::new(xml::Xml::to_writer(writer()?, options)?),
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::FeedError;
 
-pub(super) const FORMATS: &str = "jsonl, jsonlines, jl, json, csv";
+pub(super) const FORMATS: &str = "jsonl, jsonlines, jl, json, csv, xml";
 
 /// The format of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +16,8 @@ pub enum Format {
     Json,
     /// Comma-separated values with a header (RFC 4180).
     Csv,
+    /// XML: `<items>` with an `<item>` each.
+    Xml,
 }
 
 impl Format {
@@ -26,6 +28,7 @@ impl Format {
             "jsonl" | "jsonlines" | "jl" => Some(Self::JsonLines),
             "json" => Some(Self::Json),
             "csv" => Some(Self::Csv),
+            "xml" => Some(Self::Xml),
             _ => None,
         }
     }
@@ -117,6 +120,7 @@ mod tests {
         check("items.jsonl", "items.jsonl", Format::JsonLines);
         check("items.JL", "items.JL", Format::JsonLines);
         check("out/items.json", "out/items.json", Format::Json);
+        check("items.XML", "items.XML", Format::Xml);
         check("items.csv", "items.csv", Format::Csv);
         check("items.txt:csv", "items.txt", Format::Csv);
         check("items:jsonlines", "items", Format::JsonLines);
@@ -130,7 +134,7 @@ mod tests {
     #[test]
     fn a_bad_target_is_an_error_that_names_the_formats() {
         for (text, parts) in [
-            ("items.xml", &["\"xml\"", "jsonl", "csv"][..]),
+            ("items.xls", &["\"xls\"", "jsonl", "csv"][..]),
             ("items.csv:parquet", &["\"parquet\"", "jsonl"]),
             ("items", &["does not tell its format", "jsonl", "FILE:format"]),
             ("", &["names no local file"]),

@@ -26,6 +26,8 @@ pub struct Document {
     pub(super) quirks: QuirksMode,
     pub(super) exceeded: Exceeded,
     pub(super) steps: u64,
+    /// Controls and the forms they belong to, where those are not around them; ascending.
+    pub(super) owners: Vec<(NodeId, NodeId)>,
     /// The place of each node in document order; made when first needed, and only for trees out of order.
     pub(super) order: OnceLock<Vec<u32>>,
     /// Bytes of memory that the parse took beside the tree.

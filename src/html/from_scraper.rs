@@ -57,6 +57,7 @@ pub(crate) fn convert(html: &Html, order: &SourceOrder) -> Converted {
         quirks,
         exceeded: Exceeded::default(),
         steps: 0,
+        owners: Vec::new(),
         order: OnceLock::new(),
         #[cfg(test)]
         parse_bytes: 0,

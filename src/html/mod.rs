@@ -77,6 +77,7 @@ mod document;
 mod dump;
 mod engine;
 mod error;
+mod form_owner;
 mod fragment;
 pub(crate) mod from_scraper;
 pub(crate) mod hit;

@@ -50,13 +50,14 @@ impl Document {
     pub(super) fn from_builder(builder: Builder) -> Self {
         #[cfg(test)]
         let parse_bytes = builder.heap_bytes();
-        let Builder { arena, doctype, quirks, exceeded, steps, .. } = builder;
+        let Builder { arena, doctype, quirks, exceeded, steps, owners, .. } = builder;
         Self {
             arena,
             doctype,
             quirks,
             exceeded,
             steps,
+            owners,
             order: OnceLock::new(),
             #[cfg(test)]
             parse_bytes,

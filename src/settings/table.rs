@@ -222,7 +222,7 @@ settings_table! {
         "FEED_EXPORT_FIELDS" Restart feed_export_fields: Vec<String> = Words, json!([]);
         /// Write a feed that has no items.
         "FEED_STORE_EMPTY" Restart feed_store_empty: bool = Flag, json!(true);
-        /// Spaces of indentation in JSON feeds; 0: one item per line.
+        /// Spaces of indentation in JSON and XML feeds; 0: one item per line.
         "FEED_EXPORT_INDENT" Restart feed_export_indent: usize = Whole::<usize>::between(0, 16), json!(0);
         /// Item pipelines by name, with their order; false switches one off.
         "ITEM_PIPELINES" Restart item_pipelines: BTreeMap<String, Option<i32>> = Components, json!({});

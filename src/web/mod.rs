@@ -16,6 +16,7 @@ pub mod download_name;
 pub mod document_url;
 mod error;
 mod ext_value;
+pub mod form_data;
 pub mod key;
 pub mod link_header;
 pub mod location;

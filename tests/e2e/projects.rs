@@ -1,6 +1,9 @@
 //! `new` and `genspider`: what they write builds and crawls.
 
+use serde_json::{Value, json};
+
 use super::harness::{Folder, Running, Shop};
+use super::server::{Answer, Server};
 use super::user_crate::{build, target};
 
 #[test]
@@ -21,6 +24,11 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
         genspider.current_dir(&project);
         assert_eq!(Running::of(genspider).end().code, Some(0));
     }
+    for template in ["csvfeed", "xmlfeed"] {
+        let mut genspider = folder.command(&["genspider", "-t", template, &format!("a-{template}"), "http://127.0.0.1/feed"]);
+        genspider.current_dir(&project);
+        assert_eq!(Running::of(genspider).end().code, Some(0), "{template}");
+    }
 
     let program = build(&project.join("Cargo.toml"), "e2e-shop");
     assert!(program.starts_with(target()));
@@ -30,7 +38,8 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
         Running::of(command).end()
     };
     let listed = call(&["list"]);
-    assert_eq!((listed.code, listed.out.as_str()), (Some(0), "books\nmapped\nnews\nruled\n"), "{listed}");
+    let spiders = "a-csvfeed\na-xmlfeed\nbooks\nmapped\nnews\nruled\n";
+    assert_eq!((listed.code, listed.out.as_str()), (Some(0), spiders), "{listed}");
 
     let shop = Shop::start(&folder, &["--products", "60", "--fast"]);
     let ended = call(&["crawl", "books", "-a", &format!("url={}", shop.url), "-o", "books.jsonl", "-s", "RETRY_BACKOFF=0.1"])
@@ -57,6 +66,36 @@ fn a_new_project_builds_and_crawls_the_demo_shop() {
     for (url, _) in &expected {
         assert!(mapped.iter().any(|page| page["url"] == url.as_str()), "{url} is in a sitemap");
     }
+
+    let site = Server::start(|asked| {
+        match asked.path() {
+        "/stock.csv" => whole("text/csv; charset=iso-8859-1", b"title,stock\r\nCaf\xe9,1\r\nbroken\r\n\"a, b\",2\r\n"),
+        "/rss.xml" => whole(
+            "application/rss+xml",
+            b"<rss><channel><title>no</title><item><title>One &amp; all</title><category>x</category></item><item/></channel></rss>",
+        ),
+        _ => Answer::status(404),
+    }
+    });
+    for (spider, path, items) in [
+        ("a-csvfeed", "/stock.csv", json!([{"stock": "1", "title": "Caf\u{e9}"}, {"stock": "2", "title": "a, b"}])),
+        (
+            "a-xmlfeed",
+            "/rss.xml",
+            json!([
+                {"title": "One & all", "link": null, "image": null, "categories": ["x"]},
+                {"title": null, "link": null, "image": null, "categories": []},
+            ]),
+        ),
+    ] {
+        let feed = format!("{spider}.jsonl");
+        call(&["crawl", spider, "-a", &format!("url={}", site.url(path)), "-o", &feed]).with_code(0);
+        assert_eq!(Value::Array(folder.items(&format!("e2e-shop/{feed}"))), items, "{spider}");
+    }
+}
+
+fn whole(kind: &str, body: &[u8]) -> Answer {
+    Answer::Whole(200, vec![("content-type", kind.to_owned())], body.to_vec())
 }
 
 #[test]

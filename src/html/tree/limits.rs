@@ -87,9 +87,9 @@ impl Builder {
         self.is_over_budget()
     }
 
-    /// Bytes of memory of the stack and the list of active formatting elements.
+    /// Bytes of memory of the stack, the list of active formatting elements and what is noted of forms.
     pub(in crate::html) fn heap_bytes(&self) -> usize {
-        self.stack.heap_bytes() + self.formatting.heap_bytes()
+        self.stack.heap_bytes() + self.formatting.heap_bytes() + self.owners_bytes()
     }
 
     /// Says which bounds were met.

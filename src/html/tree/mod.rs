@@ -9,6 +9,7 @@ mod foreign_names;
 mod formatting;
 mod limits;
 mod modes;
+mod owners;
 mod place;
 mod quirks;
 mod reset;
@@ -93,6 +94,8 @@ pub(crate) struct Builder {
     pub(in crate::html) head: NodeId,
     /// The form element pointer.
     pub(in crate::html) form: NodeId,
+    /// Controls and their forms, where those are not around them; controls in the order they were made.
+    pub(in crate::html) owners: Vec<(NodeId, NodeId)>,
     /// The frameset-ok flag.
     pub(in crate::html) frameset_ok: bool,
     pub(in crate::html) foster_parenting: bool,
@@ -129,6 +132,7 @@ impl Builder {
             formatting: Formatting::default(),
             head: NodeId::NONE,
             form: NodeId::NONE,
+            owners: Vec::new(),
             frameset_ok: true,
             foster_parenting: false,
             ignore_newline: false,

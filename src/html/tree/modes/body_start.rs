@@ -50,7 +50,8 @@ impl Builder {
                     self.pop_until(BUTTON);
                 }
                 self.reconstruct_formatting();
-                self.insert_html_element(tag);
+                let button = self.insert_html_element(tag);
+                self.note_owner(button);
                 self.frameset_ok = false;
             }
             SVG => self.start_foreign_root(tag, Namespace::Svg),
@@ -241,7 +242,8 @@ impl Builder {
             self.pop_until(SELECT);
         }
         self.reconstruct_formatting();
-        self.insert_void(tag);
+        let input = self.insert_void(tag);
+        self.note_owner(input);
         if !self.is_hidden_input(tag) {
             self.frameset_ok = false;
         }
@@ -263,7 +265,8 @@ impl Builder {
                     return;
                 }
                 self.reconstruct_formatting();
-                self.insert_html_element(tag);
+                let select = self.insert_html_element(tag);
+                self.note_owner(select);
                 self.frameset_ok = false;
             }
             HR => {
@@ -292,6 +295,7 @@ impl Builder {
             TEXTAREA => {
                 self.frameset_ok = false;
                 self.parse_raw(tag, Content::Rcdata);
+                self.note_owner(self.stack.current().node);
                 self.ignore_newline = true;
             }
             XMP => {

@@ -51,7 +51,8 @@ impl Builder {
             }
             STYLE | SCRIPT | TEMPLATE => return self.start_in_head(tag),
             INPUT if self.is_hidden_input(tag) => {
-                self.insert_void(tag);
+                let input = self.insert_void(tag);
+                self.note_owner(input);
             }
             FORM => {
                 if self.form.is_none() && self.stack.count(TEMPLATE) == 0 {
