@@ -34,7 +34,8 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         | FailureKind::Offsite
         | FailureKind::LeaseUnavailable
         | FailureKind::LeaseRefused
-        | FailureKind::LeaseUnmatched => None,
+        | FailureKind::LeaseUnmatched
+        | FailureKind::NotCached => None,
     }
 }
 

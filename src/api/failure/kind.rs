@@ -56,6 +56,8 @@ pub enum FailureKind {
     LeaseUnmatched,
     /// The lease ended while the request was under way.
     LeaseLost,
+    /// The HTTP cache has no answer that could be used, and the site may not be asked (`HTTPCACHE_IGNORE_MISSING`).
+    NotCached,
     /// A middleware refused the request or failed.
     Middleware,
     /// The callback returned an error, panicked, or did not end in time.
@@ -96,6 +98,7 @@ impl FailureKind {
             Self::LeaseRefused => "lease_refused",
             Self::LeaseUnmatched => "lease_unmatched",
             Self::LeaseLost => "lease_lost",
+            Self::NotCached => "not_cached",
             Self::Middleware => "middleware",
             Self::Callback => "callback",
             Self::Cancelled => "cancelled",
@@ -126,6 +129,7 @@ impl FailureKind {
             | Self::LeaseUnavailable
             | Self::LeaseRefused
             | Self::LeaseUnmatched
+            | Self::NotCached
             | Self::Middleware => "IgnoreRequest",
             Self::Callback => "SpiderError",
             Self::Internal => "InternalError",
@@ -173,7 +177,7 @@ impl FailureKind {
     /// Whether the request ends as dropped (with a reason) rather than failed.
     #[must_use]
     pub fn is_drop(self) -> bool {
-        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::LeaseUnmatched)
+        matches!(self, Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::LeaseUnmatched | Self::NotCached)
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) struct Extra {
     pub(crate) no_redirect: bool,
     pub(crate) ignore_robots: bool,
     pub(crate) allow_offsite: bool,
+    pub(crate) dont_cache: bool,
 }
 
 /// All of a request.

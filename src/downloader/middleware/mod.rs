@@ -3,6 +3,7 @@
 pub(crate) mod cookies;
 pub(crate) mod granted;
 pub(crate) mod hooks;
+pub(crate) mod http_cache;
 pub(crate) mod http_error;
 pub(crate) mod jars;
 pub(crate) mod merge;

@@ -129,6 +129,7 @@ fn of_request(tag: u8, field: &mut Reader<'_>, extra: &mut Extra) -> Result<(), 
         }
         wire::SESSION_KEY => extra.session_key = Some(text(field.rest(), name)?.to_owned()),
         wire::STATUSES => extra.handle_status = field.statuses(name)?,
+        wire::DONT_CACHE => extra.dont_cache = true,
         _ => return Err(RecordError::UnknownField { tag }),
     }
     Ok(())
@@ -276,6 +277,7 @@ const fn name(tag: u8) -> &'static str {
         wire::LEASE => "lease target",
         wire::SESSION_KEY => "session key",
         wire::STATUSES => "handled statuses",
+        wire::DONT_CACHE => "passing of the HTTP cache",
         _ => "unknown field",
     }
 }

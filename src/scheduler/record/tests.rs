@@ -57,6 +57,16 @@ fn a_record_of_version_1_reads_and_writes_the_same_for_ever() {
 }
 
 #[test]
+fn fields_that_came_later_are_appended_to_what_was_there() {
+    let mut later = full();
+    later.request.dont_cache();
+    let golden = hex(include_str!("golden_v1.hex"));
+    let written = encoded(&later, Duration::new(1_800_000_000, 5));
+    assert_eq!(to_hex(&written), to_hex(&[golden.as_slice(), &[17, 0]].concat()));
+    assert_same(&decode(&written).unwrap().0, &later);
+}
+
+#[test]
 fn a_glance_tells_what_names_and_places_a_job() {
     let job = full();
     let not_before = Duration::from_secs(7);
@@ -233,7 +243,7 @@ prop_compose! {
         retries in option::of(any::<u32>()),
         lease in option::of((".{0,9}", ".{0,9}")),
         session_key in option::of(".{0,9}"),
-        flags in any::<[bool; 4]>(),
+        flags in any::<[bool; 5]>(),
         statuses in prop_oneof![
             Just(HandleStatus::Successful), Just(HandleStatus::All), vec(any::<u16>(), 0..4).prop_map(HandleStatus::Also)
         ],
@@ -259,6 +269,7 @@ prop_compose! {
             no_redirect: flags[1],
             ignore_robots: flags[2],
             allow_offsite: flags[3],
+            dont_cache: flags[4],
         }
     }
 }

@@ -53,3 +53,5 @@ pub(super) const LEASE: u8 = 13;
 pub(super) const SESSION_KEY: u8 = 14;
 /// Status codes; none stands for all.
 pub(super) const STATUSES: u8 = 15;
+/// Nothing: that it is there says that the request passes the HTTP cache.
+pub(super) const DONT_CACHE: u8 = 17;

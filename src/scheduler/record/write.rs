@@ -72,7 +72,8 @@ fn flags(kind: JobKind, has_parent: bool, is_later: bool, unfiltered: bool, extr
 }
 
 fn rare(extra: &Extra, into: &mut Vec<u8>) {
-    let Extra { method, headers, cookies, body, meta, timeout, retries, lease, session_key, handle_status, .. } = extra;
+    let Extra { method, headers, cookies, body, meta, timeout, retries, lease, session_key, handle_status, dont_cache, .. } =
+        extra;
     // The four that are left out are flags.
     let Extra { keep_lease: _, no_redirect: _, ignore_robots: _, allow_offsite: _, .. } = extra;
     if *method != Method::GET {
@@ -123,6 +124,9 @@ fn rare(extra: &Extra, into: &mut Vec<u8>) {
             into.push(1);
             codes.iter().for_each(|code| number(u64::from(*code), into));
         }),
+    }
+    if *dont_cache {
+        field(wire::DONT_CACHE, into, |_| {});
     }
 }
 
