@@ -283,6 +283,12 @@ impl Request {
         self
     }
 
+    /// Asks the site, whatever the HTTP cache holds, and stores no answer there.
+    pub fn dont_cache(&mut self) -> &mut Self {
+        self.extra_mut().dont_cache = true;
+        self
+    }
+
     /// The URL; a fragment is kept here and never sent.
     #[must_use]
     pub fn url(&self) -> &Url {
@@ -418,6 +424,10 @@ impl Request {
 
     pub(crate) fn ignores_robots(&self) -> bool {
         self.extra.as_ref().is_some_and(|x| x.ignore_robots)
+    }
+
+    pub(crate) fn passes_cache(&self) -> bool {
+        self.extra.as_ref().is_some_and(|x| x.dont_cache)
     }
 
     pub(crate) fn may_leave_site(&self) -> bool {

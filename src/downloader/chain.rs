@@ -2,7 +2,10 @@
 //!
 //! Order on the way out: merge, `before_send` from low to high, `authorize`, wire. On the way back: cookies and
 //! counters, then redirect (600), refresh (580), retry (550) and status filter, with the user's hooks in between by
-//! their numbers. Never sends a second time and never follows a redirect: it only says what should happen.
+//! their numbers. Nearest to the wire is the HTTP cache (900), in [`cached`]. Never sends a second time and never follows
+//! a redirect: it only says what should happen.
+
+mod cached;
 
 use std::fmt;
 use std::iter::{Peekable, Rev};
@@ -14,6 +17,7 @@ use http::header::{COOKIE, PROXY_AUTHORIZATION, RETRY_AFTER};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use self::cached::Seen;
 use super::authorize::Authorize;
 use super::config::{DownloaderConfig, Live};
 use super::markers::Look;
@@ -22,6 +26,7 @@ use super::middleware::cookies::{self, Leg};
 use super::middleware::cookies_log;
 use super::middleware::granted;
 use super::middleware::hooks::{fenced, refused};
+use super::middleware::http_cache::HttpCache;
 use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, meta_refresh, redirect, referer, stats as counters};
@@ -57,6 +62,7 @@ pub(crate) struct Chain {
     /// From low to high.
     middlewares: Vec<Installed>,
     authorizer: Option<Arc<dyn Authorize>>,
+    cache: Option<HttpCache>,
 }
 
 /// What a chain is made of.
@@ -73,6 +79,8 @@ pub(crate) struct ChainParts {
     pub(crate) middlewares: Vec<Installed>,
     /// The spider's `authorize`.
     pub(crate) authorizer: Option<Arc<dyn Authorize>>,
+    /// The stored answers, where they are used.
+    pub(crate) cache: Option<HttpCache>,
     /// Seed of the waits before retries.
     pub(crate) seed: u64,
 }
@@ -87,9 +95,10 @@ type Hooks<'a> = Peekable<Rev<slice::Iter<'a, Installed>>>;
 
 impl Chain {
     pub(crate) fn new(parts: ChainParts) -> Self {
-        let ChainParts { config, transport, stats, jars, mut middlewares, authorizer, seed } = parts;
+        let ChainParts { config, transport, stats, jars, mut middlewares, authorizer, cache, seed } = parts;
         middlewares.sort_by_key(Installed::order);
-        Self { live: Live::new(&config), config, transport, stats, jars, jitter: Jitter::new(seed), middlewares, authorizer }
+        let (live, jitter) = (Live::new(&config), Jitter::new(seed));
+        Self { live, config, transport, stats, jars, jitter, middlewares, authorizer, cache }
     }
 
     /// Makes one attempt. `sent` is called at the instant of sending, if it comes to that.
@@ -102,16 +111,21 @@ impl Chain {
         sent: impl FnOnce(Instant) + Send,
     ) -> (Verdict, Attempt) {
         let tally = Tally { meter, progress };
-        let outgoing = match self.prepare(job, grant).await {
+        let mut outgoing = match self.prepare(job, grant).await {
             Ok(Prepared::Send(outgoing)) => *outgoing,
             Ok(Prepared::Answer(reply)) => {
                 tally.take(reply.body.len()).await;
-                return self.answered(job, grant, &tally, *reply, Duration::ZERO, vec![]).await;
+                let seen = Seen::given(&reply);
+                return self.answered(job, grant, &tally, *reply, seen).await;
             }
             Err(fault) => {
                 counters::exception(&self.stats, &fault);
                 return (Verdict::Fail(fault.clone(), None), progress.attempt(fault));
             }
+        };
+        let asked = match self.look_up(job, grant, &mut outgoing, &tally).await {
+            Ok(asked) => asked,
+            Err(ended) => return *ended,
         };
         counters::request(&self.stats, &outgoing);
         let sent_at = progress.send();
@@ -129,7 +143,8 @@ impl Chain {
                 self.warn_of_size(job, &reply);
                 // As the site sent it: hooks may change it.
                 let markers = self.config.markers.of(job.url(), &Look::at(&reply));
-                self.answered(job, grant, &tally, reply, latency, markers).await
+                let seen = Seen::of(&reply, latency, markers);
+                self.came(asked, job, grant, &tally, reply, seen).await
             }
             Err(fault) => {
                 let mut attempt = progress.attempt(fault.clone());
@@ -137,7 +152,10 @@ impl Chain {
                     attempt.markers = self.config.markers.of(job.url(), &Look::at_status(status));
                 }
                 counters::exception(&self.stats, &fault);
-                (self.failed(job, grant, fault).await, attempt)
+                match self.in_spite_of_fault(asked, job, grant, &tally).await {
+                    Some(verdict) => (verdict, attempt),
+                    None => (self.failed(job, grant, fault).await, attempt),
+                }
             }
         }
     }
@@ -237,35 +255,12 @@ impl Chain {
     }
 
     /// The way back of an answer.
-    async fn answered(
-        &self,
-        job: &Job,
-        grant: &Grant,
-        tally: &Tally<'_>,
-        reply: Reply,
-        latency: Duration,
-        markers: Vec<String>,
-    ) -> (Verdict, Attempt) {
-        let asked = asked_wait(&reply);
-        let status = reply.status.as_u16();
-        let sent_at = tally.progress.sent_at();
-        let bytes = sent_at.map_or(0, |_| reply.body.len() as u64);
-        let mut verdict = self.judge(job, grant, tally, Box::new(reply), asked).await;
+    async fn answered(&self, job: &Job, grant: &Grant, tally: &Tally<'_>, reply: Reply, seen: Seen) -> (Verdict, Attempt) {
+        let mut verdict = self.judge(job, grant, tally, Box::new(reply), seen.asked).await;
         if let Verdict::Deliver(reply) | Verdict::Fail(_, Some(reply)) = &mut verdict {
             granted::clear_headers(&mut reply.headers, job.url(), &grant.credential);
         }
-        let attempt = Attempt {
-            sent_at,
-            latency,
-            waited: tally.progress.waited(),
-            bytes,
-            charged: tally.progress.charged(),
-            retry_after: asked,
-            markers,
-            lease: Some(tally.progress.lease()),
-            ..Attempt::answered(status)
-        };
-        (verdict, attempt)
+        (verdict, seen.attempt(tally))
     }
 
     async fn judge(
@@ -308,7 +303,8 @@ impl Chain {
         if let Some(end) = self.respond(&mut hooks, RETRY_AT, job, grant, tally, &mut reply).await {
             return end.with(reply);
         }
-        if self.live.now().retry.codes.contains(&reply.status.as_u16()) {
+        // A stored answer is what the request ended with: another look there gives no other.
+        if !reply.flags.cached && self.live.now().retry.codes.contains(&reply.status.as_u16()) {
             match retry::allowance(&self.live.now().retry, job) {
                 Allowance::Left => return self.retry(job, retry::reason_of(reply.status).into_owned(), asked, None),
                 Allowance::UsedUp => counters::retries_used_up(&self.stats),

@@ -44,6 +44,7 @@ impl Stage {
             jars: Arc::new(Jars::new(&Stats::new())),
             middlewares: vec![],
             authorizer: None,
+            cache: None,
             seed: 1,
         };
         let downloads = Downloads::new(parts, Handle::current(), engine.facts());

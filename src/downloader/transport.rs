@@ -108,6 +108,8 @@ pub struct BodyFlags {
     pub not_as_labelled: bool,
     /// It was decoded from a content coding.
     pub decoded: bool,
+    /// It comes from the HTTP cache: as it was stored, or after the site confirmed it or did not answer.
+    pub cached: bool,
     /// Which bounds its tree has met; none as long as nobody asked for the tree.
     pub html: Exceeded,
 }

@@ -37,7 +37,8 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         | FailureKind::HostPagesLimit
         | FailureKind::LeaseUnavailable
         | FailureKind::LeaseRefused
-        | FailureKind::LeaseUnmatched => None,
+        | FailureKind::LeaseUnmatched
+        | FailureKind::NotCached => None,
     }
 }
 

@@ -21,6 +21,7 @@ use crate::collector::{COURIER_BOUND, Collector, Delivery};
 use crate::courier::Courier;
 use crate::downloader::authorize::BySpider;
 use crate::downloader::chain::ChainParts;
+use crate::downloader::middleware::http_cache::HttpCache;
 use crate::downloader::running::Downloads;
 use crate::downloader::transport::Transport;
 use crate::downloader::{COOKIES, Downloader, DownloaderConfig, Jars};
@@ -103,6 +104,7 @@ pub(crate) struct Job {
     pub context: Context,
     pub stage: Stage,
     pub middlewares: Vec<Installed>,
+    pub cache: Option<HttpCache>,
     pub rules: Rules,
     pub stats: Stats,
     pub progress: Arc<Progress>,
@@ -147,7 +149,7 @@ impl Entry {
 
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
-    let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
+    let Job { spider, settings, context, stage, middlewares, cache, rules, stats, progress, seed } = job;
     let Backends { plane, transport, reach, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
@@ -217,6 +219,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
             jars,
             middlewares,
             authorizer: Some(Arc::new(BySpider(spider))),
+            cache,
             seed,
         },
         threads.net,

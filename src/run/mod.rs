@@ -38,6 +38,7 @@ use crate::collector::log::LogError;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
+use crate::downloader::middleware::http_cache::HttpCache;
 use crate::downloader::{DownloaderConfig, Markers, Names, ReqwestTransport};
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::parser::stage::{Listeners, Stage};
@@ -106,6 +107,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
             settings.data_dir.display()
         ))
     })?;
+    let cache = HttpCache::open(&settings, spec.spider.name, &stats).map_err(|e| StartError::Usage(e.to_string()))?;
     let sink = Sink::of(&settings)?;
     let webhook = sink.open()?;
 
@@ -213,6 +215,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         context,
         stage,
         middlewares: middlewares.into_iter().map(|(order, _, installed)| installed.at(order)).collect(),
+        cache,
         rules,
         stats: stats.clone(),
         progress: spec.progress,

@@ -50,8 +50,8 @@ pub use source::Source;
 pub use table::Settings;
 pub use template::template;
 pub use value::{
-    Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
-    RequestRecords, UnmatchedLease,
+    CachePolicy, Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
+    ProgressStyle, RequestRecords, UnmatchedLease,
 };
 
 #[cfg(test)]

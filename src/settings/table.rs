@@ -23,8 +23,8 @@ use super::secret::Secret;
 use super::slots::{SlotLimits, SlotTable};
 use super::structure::{FeedTable, HeaderTable, HeaderText, JobIdRule, LeaseRules, UserName};
 use super::value::{
-    Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal, ProgressStyle,
-    RequestRecords, UnmatchedLease,
+    CachePolicy, Feed, FeedEncoding, Headers, HtmlEngine, JobId, LeaseRule, LogFormat, LogLevel, MarkerRule, OnFatal,
+    ProgressStyle, RequestRecords, UnmatchedLease,
 };
 use super::watched::{ConfigNames, MarkerRules};
 use crate::api::failure::FailureKind;
@@ -131,6 +131,34 @@ settings_table! {
         "COOKIES_DEBUG" Restart cookies_debug: bool = Flag, json!(false);
         /// Ask for compressed bodies (gzip, deflate, br, zstd) and decode them.
         "COMPRESSION_ENABLED" Restart compression_enabled: bool = Flag, json!(true);
+    }
+    "HTTP cache" {
+        /// Keep answers on disk and use them again, per identity. An answer from there is no attempt: nothing is sent, and
+        /// nothing reported.
+        "HTTPCACHE_ENABLED" Restart httpcache_enabled: bool = Flag, json!(false);
+        /// Which stored answers are used: `dummy`, every one, whatever its headers say, for the development of a spider;
+        /// `rfc9111`, those that the rules of HTTP allow, after a question to the site where they demand one.
+        "HTTPCACHE_POLICY" Restart httpcache_policy: CachePolicy = Choice {
+            of: &[("dummy", CachePolicy::Dummy), ("rfc9111", CachePolicy::Rfc9111)],
+            note: " (DummyPolicy and RFC2616Policy of Scrapy, in this order)" }, json!("dummy");
+        /// Directory of the answers, with one below it for each spider; one without a leading `/` is below `DATA_DIR`. Pages
+        /// as the identities see them: only its owner may look into it.
+        "HTTPCACHE_DIR" Restart httpcache_dir: PathBuf = Folder, json!("httpcache");
+        /// Age from which a stored answer is not used any more, whatever the policy; 0: none.
+        "HTTPCACHE_EXPIRATION_SECS" Restart httpcache_expiration: Duration = Span::seconds(0.0, 36_500.0 * DAY), json!(0);
+        /// Bytes of all answers of a spider; the oldest go first. 0: no bound.
+        "HTTPCACHE_MAX_BYTES" Restart httpcache_max_bytes: u64 = Bytes { min: 0, max: 1024 * TIB }, json!("10GiB");
+        /// Pack the stored bodies.
+        "HTTPCACHE_GZIP" Restart httpcache_gzip: bool = Flag, json!(false);
+        /// Status codes whose answers are not stored.
+        "HTTPCACHE_IGNORE_HTTP_CODES" Restart httpcache_ignore_http_codes: Vec<u16> = Codes, json!([]);
+        /// URL schemes whose answers are neither stored nor looked for.
+        "HTTPCACHE_IGNORE_SCHEMES" Restart httpcache_ignore_schemes: Vec<String> = Words, json!(["file"]);
+        /// Fail what is not stored instead of asking the site: a crawl without a network.
+        "HTTPCACHE_IGNORE_MISSING" Restart httpcache_ignore_missing: bool = Flag, json!(false);
+        /// With `rfc9111`: store every answer that does not forbid it, be it of no use by the rules, for requests with
+        /// `Cache-Control: max-stale`.
+        "HTTPCACHE_ALWAYS_STORE" Restart httpcache_always_store: bool = Flag, json!(false);
     }
     "Reading pages" {
         /// Who builds the tree of a page and answers CSS: `dragline`, our own engine, which has bounds; `scraper`, html5ever and

@@ -47,6 +47,15 @@ pub enum UnmatchedLease {
     Anonymous,
 }
 
+/// Which stored answers are used instead of asking the site (`HTTPCACHE_POLICY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// Every one, as it is: for the development of a spider.
+    Dummy,
+    /// Those that the rules of HTTP allow (RFC 9111).
+    Rfc9111,
+}
+
 /// Which requests get a record for the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestRecords {

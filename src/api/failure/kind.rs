@@ -60,6 +60,8 @@ pub enum FailureKind {
     LeaseUnmatched,
     /// The lease ended while the request was under way.
     LeaseLost,
+    /// The HTTP cache has no answer that could be used, and the site may not be asked (`HTTPCACHE_IGNORE_MISSING`).
+    NotCached,
     /// A middleware refused the request or failed.
     Middleware,
     /// The callback returned an error, panicked, or did not end in time.
@@ -120,6 +122,7 @@ impl FailureKind {
             Self::LeaseRefused => "lease_refused",
             Self::LeaseUnmatched => "lease_unmatched",
             Self::LeaseLost => "lease_lost",
+            Self::NotCached => "not_cached",
             Self::Middleware => "middleware",
             Self::Callback => "callback",
             Self::Cancelled => "cancelled",
@@ -152,6 +155,7 @@ impl FailureKind {
             | Self::LeaseUnavailable
             | Self::LeaseRefused
             | Self::LeaseUnmatched
+            | Self::NotCached
             | Self::Middleware => "IgnoreRequest",
             Self::Callback => "SpiderError",
             Self::Internal => "InternalError",
@@ -201,7 +205,12 @@ impl FailureKind {
     pub fn is_drop(self) -> bool {
         matches!(
             self,
-            Self::RobotsForbidden | Self::RedirectDuplicate | Self::Offsite | Self::HostPagesLimit | Self::LeaseUnmatched
+            Self::RobotsForbidden
+                | Self::RedirectDuplicate
+                | Self::Offsite
+                | Self::HostPagesLimit
+                | Self::LeaseUnmatched
+                | Self::NotCached
         )
     }
 }

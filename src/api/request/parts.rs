@@ -32,6 +32,7 @@ pub(crate) struct Extra {
     pub(crate) no_redirect: bool,
     pub(crate) ignore_robots: bool,
     pub(crate) allow_offsite: bool,
+    pub(crate) dont_cache: bool,
 }
 
 /// How much a request tells of the page it is from.

@@ -19,6 +19,7 @@ use crate::scheduler::job::RequestId;
 use crate::settings::Settings;
 use crate::testkit::{Answer, Free, ScriptedTransport};
 
+mod cached;
 mod cases;
 mod identities;
 mod leading;
@@ -71,7 +72,18 @@ impl Stage {
     ) -> Self {
         let mut config = DownloaderConfig::from_settings(&Settings::default());
         change(&mut config);
+        Self::of(wire, middlewares, authorizer, config, &Settings::default())
+    }
+
+    fn of(
+        wire: ScriptedTransport,
+        middlewares: Vec<Installed>,
+        authorizer: Option<Arc<dyn Authorize>>,
+        config: DownloaderConfig,
+        settings: &Settings,
+    ) -> Self {
         let stats = Stats::new();
+        let cache = HttpCache::open(settings, "shop", &stats).unwrap();
         let jars = Arc::new(Jars::new(&stats));
         let parts = ChainParts {
             config,
@@ -80,6 +92,7 @@ impl Stage {
             jars,
             middlewares,
             authorizer,
+            cache,
             seed: 1,
         };
         Self { chain: Chain::new(parts), wire, stats }

@@ -5,6 +5,7 @@ pub(crate) mod cookies_log;
 pub(crate) mod granted;
 pub(crate) mod hooks;
 pub(crate) mod http_auth;
+pub(crate) mod http_cache;
 pub(crate) mod http_error;
 pub(crate) mod jars;
 pub(crate) mod merge;

@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 31] = [
+const KINDS: [Kind; 32] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -43,6 +43,7 @@ const KINDS: [Kind; 31] = [
     Kind::LeaseUnmatched,
     Kind::PrivateAddress,
     Kind::HostPagesLimit,
+    Kind::NotCached,
 ];
 
 /// The byte of an outcome.
@@ -99,6 +100,7 @@ const fn number(kind: Kind) -> u8 {
         Kind::LeaseUnmatched => 28,
         Kind::PrivateAddress => 29,
         Kind::HostPagesLimit => 30,
+        Kind::NotCached => 31,
     }
 }
 

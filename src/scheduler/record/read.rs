@@ -133,6 +133,7 @@ fn of_request(tag: u8, field: &mut Reader<'_>, extra: &mut Extra) -> Result<(), 
         wire::SESSION_KEY => extra.session_key = Some(text(field.rest(), name)?.to_owned()),
         wire::STATUSES => extra.handle_status = field.statuses(name)?,
         wire::MAX_BYTES => extra.max_bytes = Some(field.number(name)?),
+        wire::DONT_CACHE => extra.dont_cache = true,
         _ => return Err(RecordError::UnknownField { tag }),
     }
     Ok(())
@@ -289,6 +290,7 @@ const fn name(tag: u8) -> &'static str {
         wire::STATUSES => "handled statuses",
         wire::REFERRING => "referrer policy",
         wire::MAX_BYTES => "most bytes",
+        wire::DONT_CACHE => "passing of the HTTP cache",
         _ => "unknown field",
     }
 }

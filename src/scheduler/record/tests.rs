@@ -90,6 +90,16 @@ fn what_version_1_can_say_is_written_in_version_1() {
 }
 
 #[test]
+fn fields_that_came_later_are_appended_to_what_was_there() {
+    let mut later = full();
+    later.request.dont_cache();
+    let golden = hex(include_str!("golden_v1.hex"));
+    let written = encoded(&later, Duration::new(1_800_000_000, 5));
+    assert_eq!(to_hex(&written), to_hex(&[golden.as_slice(), &[17, 0]].concat()));
+    assert_same(&decode(&written).unwrap().0, &later);
+}
+
+#[test]
 fn a_glance_tells_what_names_and_places_a_job() {
     let job = full();
     let not_before = Duration::from_secs(7);
@@ -268,7 +278,7 @@ prop_compose! {
         max_bytes in option::of(any::<u64>()),
         lease in option::of((".{0,9}", ".{0,9}")),
         session_key in option::of(".{0,9}"),
-        flags in any::<[bool; 4]>(),
+        flags in any::<[bool; 5]>(),
         statuses in prop_oneof![
             Just(HandleStatus::Successful), Just(HandleStatus::All), vec(any::<u16>(), 0..4).prop_map(HandleStatus::Also)
         ],
@@ -295,6 +305,7 @@ prop_compose! {
             no_redirect: flags[1],
             ignore_robots: flags[2],
             allow_offsite: flags[3],
+            dont_cache: flags[4],
         }
     }
 }

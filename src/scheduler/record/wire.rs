@@ -61,3 +61,5 @@ pub(super) const REFERRING: u8 = 16;
 pub(super) const OWN: u8 = 0x80;
 /// A number of bytes.
 pub(super) const MAX_BYTES: u8 = 18;
+/// Nothing: that it is there says that the request passes the HTTP cache.
+pub(super) const DONT_CACHE: u8 = 17;

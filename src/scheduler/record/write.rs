@@ -88,8 +88,8 @@ fn flags(kind: JobKind, has_parent: bool, is_later: bool, unfiltered: bool, extr
 }
 
 fn rare(extra: &Extra, into: &mut Vec<u8>) {
-    let Extra { method, headers, cookies, body, meta, timeout, max_bytes, retries, lease, session_key, handle_status, .. } =
-        extra;
+    let Extra { method, headers, cookies, body, meta, timeout, max_bytes, retries, lease, session_key, .. } = extra;
+    let Extra { handle_status, dont_cache, .. } = extra;
     // The four that are left out are flags.
     let Extra { keep_lease: _, no_redirect: _, ignore_robots: _, allow_offsite: _, .. } = extra;
     if *method != Method::GET {
@@ -143,6 +143,9 @@ fn rare(extra: &Extra, into: &mut Vec<u8>) {
     }
     if let Some(limit) = max_bytes {
         field(wire::MAX_BYTES, into, |into| number(*limit, into));
+    }
+    if *dont_cache {
+        field(wire::DONT_CACHE, into, |_| {});
     }
 }
 

@@ -64,6 +64,7 @@ async fn every_request_has_one_leases_credential_and_went_through_its_proxy() {
         jars: Arc::new(Jars::new(&stats)),
         middlewares: vec![],
         authorizer: None,
+        cache: None,
         seed: 1,
     });
     // Neighbours in time differ in identity and kind, and come back in the next round.

@@ -3,6 +3,7 @@
 
 mod ahead;
 mod books;
+mod cached;
 mod callbacks;
 mod closing;
 mod crash;

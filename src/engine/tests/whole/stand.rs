@@ -29,6 +29,7 @@ use crate::collector::leftovers::Holds;
 use crate::collector::logring::LogRing;
 use crate::collector::{CollectorConfig, Delivery, Ends, Outlets, Seeds, Tidy, open_at};
 use crate::courier::MemorySink;
+use crate::downloader::middleware::http_cache::HttpCache;
 use crate::downloader::transport::Outgoing;
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::export::Feed;
@@ -312,10 +313,11 @@ impl Stand {
         let job = Job {
             spider,
             rules: Rules::new(&self.leases, self.unmatched).unwrap(),
-            settings,
             context,
             stage,
             middlewares: self.middlewares,
+            cache: HttpCache::open(&settings, "robot", &stats).unwrap(),
+            settings,
             stats: stats.clone(),
             progress: Arc::new(Progress::default()),
             seed: 5,
