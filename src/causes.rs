@@ -64,6 +64,11 @@ impl<'a> Said<'a> {
     }
 }
 
+/// The first of this type among an error and its causes.
+pub(crate) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    chain(error).find_map(|link| link.downcast_ref::<E>())
+}
+
 /// What a TLS error means and what to do about it; `ca_file` is the setting that names the CA's certificate.
 pub(crate) fn tls_words(error: &rustls::Error, ca_file: &str) -> String {
     let rustls::Error::InvalidCertificate(error) = error else {

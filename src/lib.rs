@@ -25,6 +25,7 @@ mod nearest;
 mod permissions;
 pub mod plane;
 pub mod prelude;
+mod reach;
 mod roots;
 mod run;
 mod serve;

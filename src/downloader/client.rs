@@ -18,6 +18,7 @@ use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use super::config::ClientConfig;
 use super::proxy::connector;
+use super::resolver::Names;
 use crate::plane::{IdentityKey, ProxyUrl};
 use crate::roots::{client_config, roots};
 
@@ -57,16 +58,17 @@ pub(crate) struct Clients {
     cache: Cache<ClientKey, Client>,
     tls: rustls::ClientConfig,
     config: ClientConfig,
+    names: Names,
 }
 
 impl Clients {
-    pub(crate) fn new(config: ClientConfig) -> Result<Self, ClientError> {
+    pub(crate) fn new(config: ClientConfig, names: Names) -> Result<Self, ClientError> {
         let cache = Cache::builder()
             .max_capacity(config.max_clients)
             .time_to_idle(config.idle)
             .eviction_policy(EvictionPolicy::lru())
             .build();
-        Ok(Self { cache, tls: tls_config(config.verify_certificates)?, config })
+        Ok(Self { cache, tls: tls_config(config.verify_certificates)?, config, names })
     }
 
     /// The client of a key, made if there is none.
@@ -76,6 +78,11 @@ impl Clients {
         }
         let proxy = key.proxy.clone();
         self.cache.try_get_with(key, || self.build(proxy.as_ref())).map_err(|error| (*error).clone())
+    }
+
+    /// The names of targets.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
     }
 
     /// Drops the clients that nobody used for too long.
@@ -101,8 +108,8 @@ impl Clients {
             .http1_ignore_invalid_headers_in_responses(true)
             .http2_max_header_list_size(H2_HEAD_BYTES);
         let builder = match proxy {
-            Some(proxy) => builder.proxy(connector(proxy)?),
-            None => builder,
+            Some(proxy) => builder.proxy(connector(proxy)?).dns_resolver(Arc::new(self.names.of_proxies())),
+            None => builder.dns_resolver(Arc::new(self.names.clone())),
         };
         builder.build().map_err(|_| ClientError::Build)
     }
@@ -181,7 +188,7 @@ mod tests {
             max_clients,
             idle: Duration::from_secs(60),
         };
-        Clients::new(config).unwrap()
+        Clients::new(config, Names::of_system()).unwrap()
     }
 
     fn key(name: &str, proxy: Option<&str>) -> ClientKey {

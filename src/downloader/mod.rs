@@ -13,6 +13,7 @@ pub(crate) mod middleware;
 pub(crate) mod progress;
 mod proxy;
 pub mod reqwest_transport;
+mod resolver;
 pub(crate) mod running;
 pub mod transport;
 mod wire_fault;
@@ -26,6 +27,7 @@ pub use markers::{MarkerError, Markers};
 pub(crate) use middleware::jars::Jars;
 pub(crate) use middleware::jars::saved::COOKIES;
 pub use reqwest_transport::ReqwestTransport;
+pub use resolver::Names;
 
 use crate::actor::{Cx, Slot, Worker};
 use message::{Control, Order};

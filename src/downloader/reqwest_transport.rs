@@ -17,9 +17,11 @@ use super::client::{ClientError, ClientKey, Clients};
 use super::config::ClientConfig;
 use super::decode::{Decoder, End, Note};
 use super::proxy::speaks_http;
+use super::resolver::Names;
 use super::transport::{BodyFlags, Limits, Meter, Outgoing, Reply, Transport};
 use super::wire_fault::{BodyEnd, Late, Target, unsupported};
 use crate::api::failure::{FailureKind, Fault};
+use crate::reach::out_of_reach;
 
 /// Encoded bytes decoded between two charges: bounds what can unfold before the window is asked.
 const DECODE_STEP: usize = 4 * 1024;
@@ -41,8 +43,8 @@ impl ReqwestTransport {
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new(config: ClientConfig) -> Result<Self, ClientError> {
-        Ok(Self { clients: Clients::new(config)? })
+    pub fn new(config: ClientConfig, names: Names) -> Result<Self, ClientError> {
+        Ok(Self { clients: Clients::new(config, names)? })
     }
 
     async fn run(&self, outgoing: Outgoing, meter: &dyn Meter) -> Result<Reply, Fault> {
@@ -51,6 +53,9 @@ impl ReqwestTransport {
             return Err(unsupported(url.scheme()));
         }
         let is_proxied = proxy.is_some();
+        if self.clients.names().refuse(&url, is_proxied) {
+            return Err(out_of_reach(url.host_str().unwrap_or_default()));
+        }
         // A tunnel's 407 is an error of its own, and SOCKS has none: only an HTTP proxy without tunnel can answer itself.
         let is_to_proxy = url.scheme() == "http" && proxy.as_ref().is_some_and(speaks_http);
         let client = self.clients.get(ClientKey { proxy, identity }).map_err(|error| {

@@ -11,8 +11,10 @@ use rustls::CertificateError;
 use url::Url;
 
 use super::decode::DecodeError;
+use super::resolver::NameError;
 use crate::api::failure::{FailureKind, Fault};
-use crate::causes::Said;
+use crate::causes::{Said, cause};
+use crate::reach::out_of_reach;
 
 /// What an exchange was about, for messages.
 pub(crate) struct Target {
@@ -158,6 +160,14 @@ impl Target {
                 _ => "failed",
             });
             return Fault::new(FailureKind::Proxy, format!("the connection to the proxy {how}"));
+        }
+        match cause::<NameError>(error) {
+            Some(NameError::Private(_)) => return out_of_reach(self.host()),
+            Some(NameError::Late(limit)) => {
+                let message = format!("no address of {} within DNS_TIMEOUT ({:?} seconds)", self.host(), limit.as_secs_f64());
+                return Fault::new(FailureKind::Resolve, message);
+            }
+            _ => {}
         }
         if error.is_dns() {
             let message = format!("DNS lookup failed: no results for hostname lookup: {}.", self.host());

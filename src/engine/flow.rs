@@ -16,6 +16,7 @@ use crate::downloader::message::{Attempt, Fetched, Order as DownloaderOrder, Sen
 use crate::downloader::middleware::retry::class_path;
 use crate::downloader::transport::{Meter, Reply};
 use crate::parser::message::{Effects, Marks, Order as ParserOrder};
+use crate::reach::out_of_reach;
 use crate::scheduler::job::{Job, JobKind, Outcome};
 use crate::scheduler::message::{Control as SchedulerControl, Due, Order, Paced, Ready, RobotsAnswer, Verdict};
 use crate::web::key::seen_key;
@@ -64,6 +65,7 @@ impl Hub {
             Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
             // Only hops get these.
+            Verdict::OutOfReach => self.fail_out_of_reach(tag.ticket, now),
             Verdict::Duplicate | Verdict::Offsite | Verdict::PutBack => self.put_back(tag.ticket, Duration::ZERO, now),
         }
     }
@@ -394,7 +396,14 @@ impl Hub {
             }
             Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
+            Verdict::OutOfReach => self.fail_out_of_reach(id, now),
         }
+    }
+
+    /// The request leads to an address of this machine or its network.
+    fn fail_out_of_reach(&mut self, id: u64, now: Instant) {
+        let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
+        self.fail_unfetched(id, out_of_reach(job.url().host_str().unwrap_or_default()), now);
     }
 
     /// Gives the request back to the frontier at once; its ticket is over.

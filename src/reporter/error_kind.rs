@@ -22,7 +22,9 @@ pub fn error_kind(failure: FailureKind) -> Option<ErrorKind> {
         FailureKind::BadReply | FailureKind::Decode => Some(ErrorKind::Other),
         // We hung up: it says nothing against identity, proxy or target.
         FailureKind::Cancelled => Some(ErrorKind::Other),
-        FailureKind::UnsupportedScheme | FailureKind::Middleware | FailureKind::Internal => Some(ErrorKind::Other),
+        FailureKind::UnsupportedScheme | FailureKind::PrivateAddress | FailureKind::Middleware | FailureKind::Internal => {
+            Some(ErrorKind::Other)
+        }
         // Of a body that is too large there was a status, which is what is reported.
         FailureKind::TooLarge | FailureKind::Callback => None,
         FailureKind::HttpStatus
@@ -69,6 +71,7 @@ mod tests {
             (F::RedirectTarget, None),
             (F::RedirectDuplicate, None),
             (F::Offsite, None),
+            (F::PrivateAddress, Some(E::Other)),
             (F::LeaseUnavailable, None),
             (F::LeaseRefused, None),
             (F::LeaseUnmatched, None),

@@ -31,6 +31,7 @@ use crate::parser::pulse::Pulse;
 use crate::parser::stage::Stage;
 use crate::parser::{Parser, ParserConfig};
 use crate::plane::ControlPlane;
+use crate::reach::Reach;
 use crate::reporter::{self, Backlog, Reporter};
 use crate::run::Progress;
 use crate::run::counters::{self, COUNTERS};
@@ -58,6 +59,8 @@ pub(crate) const FINISHED: &str = "finished";
 pub(crate) struct Backends {
     pub plane: Arc<dyn ControlPlane>,
     pub transport: Arc<dyn Transport>,
+    /// Shared with the transport.
+    pub reach: Reach,
     pub frontier: Keeping,
     pub delivery: Delivery,
 }
@@ -141,7 +144,7 @@ impl Entry {
 /// Starts every actor at its place; the engine, scheduler, broker, reporter and downloader live here.
 pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Threads) -> Running {
     let Job { spider, settings, context, stage, middlewares, rules, stats, progress, seed } = job;
-    let Backends { plane, transport, frontier, delivery } = backends;
+    let Backends { plane, transport, reach, frontier, delivery } = backends;
     let now = Instant::now();
     let facts = entry.inbox.facts();
     let engine = entry.controls();
@@ -154,7 +157,7 @@ pub(crate) fn assemble(entry: Entry, job: Job, backends: Backends, threads: Thre
         }
     };
 
-    let config = scheduler_config(&settings, spider.as_ref(), seed);
+    let config = scheduler_config(&settings, spider.as_ref(), reach, seed);
     let (queue, own, jars, resumed) = match frontier {
         Keeping::Alone(store) => {
             let (own, jars, resumed) = alone(store, config, &stats, now);
@@ -353,13 +356,14 @@ fn hold<W: crate::actor::Worker>(stoppers: &mut Vec<Box<dyn Fn()>>, supervised: 
     stoppers.push(Box::new(move || supervised.stop()));
 }
 
-fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, seed: u64) -> SchedulerConfig {
+fn scheduler_config(settings: &Settings, spider: &dyn DynSpider, reach: Reach, seed: u64) -> SchedulerConfig {
     let mut allowed_domains = settings.allowed_domains.clone();
     allowed_domains.extend(spider.allowed_domains());
     SchedulerConfig {
         allowed_domains,
         depth_limit: settings.depth_limit,
         url_length_limit: settings.urllength_limit,
+        reach,
         pacing: Pacing {
             per_slot: settings.concurrent_requests_per_domain,
             delay: settings.download_delay,

@@ -37,9 +37,10 @@ use crate::collector::log::LogError;
 use crate::collector::{CollectorConfig, Outlets, Seeds, spool_dir};
 use crate::config::{ConfigCenter, FollowedFile, Following, Parts as ConfigParts};
 use crate::courier::JobStore;
-use crate::downloader::{DownloaderConfig, Markers, ReqwestTransport};
+use crate::downloader::{DownloaderConfig, Markers, Names, ReqwestTransport};
 use crate::engine::message::{Control, Ended, StopReason};
 use crate::parser::stage::{Listeners, Stage};
+use crate::reach::Reach;
 use crate::scheduler::Frontier;
 use crate::settings::Settings;
 use deliver::Background;
@@ -80,8 +81,10 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
     let rules = plane::rules(&settings)?;
     Markers::compile(&settings.markers).map_err(|e| StartError::Usage(e.to_string()))?;
     let plane::Opened { plane, remote, .. } = plane::open(&settings)?;
-    let transport =
-        ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client).map_err(|e| StartError::Io(e.to_string()))?;
+    let reach = Reach::of(settings.allow_private_addresses);
+    let names = Names::from_settings(&settings).reaching(reach.clone());
+    let transport = ReqwestTransport::new(DownloaderConfig::from_settings(&settings).client, names)
+        .map_err(|e| StartError::Io(e.to_string()))?;
 
     let job_text = spec.job_id.to_string();
     if let Some(dir) = &settings.jobdir {
@@ -214,7 +217,7 @@ pub(crate) async fn run(mut spec: JobSpec) -> Result<Report, StartError> {
         progress: spec.progress,
         seed: seeds.jitter,
     };
-    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), frontier, delivery };
+    let backends = Backends { plane: plane.clone(), transport: Arc::new(transport), reach, frontier, delivery };
     let earlier =
         Background::start(earlier, sink.make(), CollectorConfig::from_settings(&settings), pool.delivery.place(), stats.clone());
     let shares = pool.plan.hub_shares_network;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::message::Pacing;
+use crate::reach::Reach;
 
 /// The scheduler's configuration.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct SchedulerConfig {
     pub depth_limit: u32,
     /// `URLLENGTH_LIMIT`: longest URL that is queued, in bytes, 0 for no limit.
     pub url_length_limit: usize,
+    /// `ALLOW_PRIVATE_ADDRESSES`; what the job's owner wants may open it.
+    pub(crate) reach: Reach,
     /// Delay and concurrency of a slot.
     pub pacing: Pacing,
     /// The agent robots.txt is read for; `None` when `ROBOTSTXT_OBEY` is off.

@@ -12,6 +12,7 @@ pub(crate) struct Counters {
     seen_duplicate: bool,
     seen_too_deep: bool,
     seen_too_long: bool,
+    seen_private: bool,
 }
 
 impl Counters {
@@ -21,7 +22,16 @@ impl Counters {
             Medium::Disk => ("scheduler/enqueued/disk", "scheduler/dequeued/disk"),
             Medium::Redis => ("scheduler/enqueued/redis", "scheduler/dequeued/redis"),
         };
-        Self { stats, enqueued, dequeued, deepest: None, seen_duplicate: false, seen_too_deep: false, seen_too_long: false }
+        Self {
+            stats,
+            enqueued,
+            dequeued,
+            deepest: None,
+            seen_duplicate: false,
+            seen_too_deep: false,
+            seen_too_long: false,
+            seen_private: false,
+        }
     }
 
     /// Requests put into the queue, for the first time or again.
@@ -49,6 +59,12 @@ impl Counters {
     pub(crate) fn too_long(&mut self, count: u64) -> bool {
         self.add("urllength/request_ignored_count", count);
         first(&mut self.seen_too_long, count)
+    }
+
+    /// One request to an address of the own machine or network.
+    pub(crate) fn private(&mut self) -> bool {
+        self.add("private_address/filtered", 1);
+        first(&mut self.seen_private, 1)
     }
 
     /// One request to a host outside the allowed domains.

@@ -354,6 +354,10 @@ impl Frontier {
             self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             return Some(Verdict::Offsite);
         }
+        if self.intake.is_out_of_reach(job) {
+            self.intake.filtered_private(job);
+            return Some(Verdict::OutOfReach);
+        }
         if !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             match self.store.mark_seen(job.key) {
                 Ok(true) => {
@@ -417,7 +421,7 @@ impl Frontier {
         }
         let next = match self.store.pull(&self.slots.key(id), self.clock.unix(now)) {
             Ok(Pulled::Job(job)) => {
-                self.intake.counters.dequeued(1);
+                self.intake.dequeued(&job);
                 self.patience.read();
                 return Some(job);
             }

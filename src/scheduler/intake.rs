@@ -43,8 +43,22 @@ impl Intake {
         self.scope.is_offsite(request)
     }
 
-    /// Takes out of an offer what is not in scope.
-    pub(super) fn sift(&self, jobs: &mut Vec<Job>) -> Sifted {
+    /// Whether a job's URL names by itself an address that may not be asked.
+    pub(super) fn is_out_of_reach(&self, job: &Job) -> bool {
+        self.scope.is_out_of_reach(job)
+    }
+
+    /// Hears of a job that was let into the queue: by this run, an earlier one, or another worker.
+    pub(super) fn dequeued(&self, job: &Job) {
+        self.scope.wanted(job);
+        self.counters.dequeued(1);
+    }
+
+    /// Takes out of an offer what is not in scope. `by_owner`: they come from `start` or `idle`, not from a page.
+    pub(super) fn sift(&self, jobs: &mut Vec<Job>, by_owner: bool) -> Sifted {
+        if by_owner {
+            jobs.iter().for_each(|job| self.scope.wanted(job));
+        }
         let count = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
         let mut reasons = Vec::new();
         let mut place = 0;
@@ -102,6 +116,7 @@ impl Intake {
                         accepted.filtered.push(job);
                     }
                 }
+                Outside::Private => self.filtered_private(&job),
                 Outside::TooDeep => accepted.too_deep += 1,
                 Outside::TooLong => accepted.too_long += 1,
             }
@@ -144,6 +159,21 @@ impl Intake {
             tracing::info!(found_on, "requests seen before are dropped; dupefilter/filtered counts them");
         } else {
             tracing::debug!(found_on, count, "dropped requests seen before");
+        }
+    }
+
+    /// Counts what names an address that may not be asked, and says so once.
+    pub(super) fn filtered_private(&mut self, job: &Job) {
+        let (url, found_on) = (job.url().as_str(), job.parent_url.as_deref());
+        if self.counters.private() {
+            tracing::warn!(
+                url,
+                found_on,
+                "requests to addresses of this machine or its network are dropped; private_address/filtered counts them; \
+                 ALLOW_PRIVATE_ADDRESSES allows them"
+            );
+        } else {
+            tracing::debug!(url, found_on, "dropped a request to a private address");
         }
     }
 

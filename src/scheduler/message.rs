@@ -272,6 +272,8 @@ pub enum Verdict {
     Duplicate,
     /// It leaves the allowed domains (hops only).
     Offsite,
+    /// It leads to an address of the own machine or network (hops only).
+    OutOfReach,
     /// Its origin's robots.txt is not known yet: put it back, it waits in the queue (hops only).
     PutBack,
 }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::config::SchedulerConfig;
 use super::job::Job;
 use crate::api::request::Request;
+use crate::reach::Reach;
 
 /// Most filtered hosts that are told apart; further ones are filtered and counted, but not as new domains.
 const MAX_FILTERED_HOSTS: usize = 10_000;
@@ -18,6 +19,7 @@ pub(crate) struct Scope {
     domains: Vec<String>,
     depth_limit: u32,
     url_length_limit: usize,
+    reach: Reach,
     filtered: HashSet<Box<str>>,
 }
 
@@ -26,6 +28,8 @@ pub(crate) struct Scope {
 pub(crate) enum Outside {
     /// Its host is in no allowed domain.
     Offsite,
+    /// Its URL names an address of the own machine or network.
+    Private,
     /// It is deeper than the limit.
     TooDeep,
     /// Its URL is longer than the limit.
@@ -35,13 +39,22 @@ pub(crate) enum Outside {
 impl Scope {
     pub(crate) fn new(config: &SchedulerConfig) -> Self {
         let domains = config.allowed_domains.iter().map(|domain| canonical_domain(domain)).filter(|d| !d.is_empty()).collect();
-        Self { domains, depth_limit: config.depth_limit, url_length_limit: config.url_length_limit, filtered: HashSet::new() }
+        Self {
+            domains,
+            depth_limit: config.depth_limit,
+            url_length_limit: config.url_length_limit,
+            reach: config.reach.clone(),
+            filtered: HashSet::new(),
+        }
     }
 
-    /// Whether and why a job is outside; offsite comes first, then depth, then length.
+    /// Whether and why a job is outside; offsite comes first, then what is private, depth, and length.
     pub(crate) fn check(&self, job: &Job) -> Option<Outside> {
         if self.is_offsite(&job.request) {
             return Some(Outside::Offsite);
+        }
+        if self.is_out_of_reach(job) {
+            return Some(Outside::Private);
         }
         if self.depth_limit > 0 && job.depth > self.depth_limit {
             return Some(Outside::TooDeep);
@@ -59,6 +72,19 @@ impl Scope {
         }
         let host = request.url().host_str().unwrap_or_default();
         !self.domains.iter().any(|domain| is_within(host, domain))
+    }
+
+    /// Whether a job's URL names by itself an address that may not be asked. Names are told by whoever connects.
+    pub(crate) fn is_out_of_reach(&self, job: &Job) -> bool {
+        self.reach.refuses(job.url())
+    }
+
+    /// The job's owner wants this, or some worker of the job has let it in: what it leads to may be asked.
+    pub(crate) fn wanted(&self, job: &Job) {
+        if self.reach.wanted(job.url()) {
+            let url = job.url().as_str();
+            tracing::info!(url, "the crawl begins at an address of this machine or its network: it may ask such addresses");
+        }
     }
 
     /// Notes a filtered host; true the first time.

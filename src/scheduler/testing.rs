@@ -15,6 +15,8 @@ use super::job::{Books, Job, Outcome, RequestId, SlotKey};
 use super::memory::MemoryStore;
 use super::message::Pacing;
 use super::store::{Cursors, Medium, Offered, Pulled, Store, StoreError};
+use crate::reach::Reach;
+use crate::settings::PrivateAddresses;
 
 /// No limit, no delay, no robots.
 pub(crate) fn config() -> SchedulerConfig {
@@ -22,6 +24,7 @@ pub(crate) fn config() -> SchedulerConfig {
         allowed_domains: Vec::new(),
         depth_limit: 0,
         url_length_limit: 0,
+        reach: Reach::of(PrivateAddresses::Allow),
         pacing: Pacing { per_slot: 8, delay: Duration::ZERO, jitter: 0.0 },
         robots_agent: None,
         seeds_stop_at: usize::MAX,

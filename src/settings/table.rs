@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::collection::{Codes, Components, Domains, Words};
 use super::delivery::{ApiKey, BaseUrl, SecretKey};
 use super::frontier::{FrontierRule, FrontierStore};
+use super::hosts::{HostTable, Hosts, PrivateAddresses, PrivateRule};
 use super::key::{Key, Reload, settings_table};
 use super::redact::REDACTED;
 use super::rule::{
@@ -79,6 +80,18 @@ settings_table! {
         "CLIENTS_MAX" Restart clients_max: u64 = Whole::<u64>::between(1, 100_000), json!(256);
         /// Time after which an unused client and its connections are dropped.
         "CLIENT_IDLE" Restart client_idle: Duration = Span::seconds(0.001, DAY), json!(60);
+        /// Addresses of hosts instead of what DNS says, each with a port where one is meant for URLs that name none; `*.domain` is for
+        /// all names below it. Such an address may be private. Where a proxy resolves names it does nothing.
+        "HOSTS" Restart hosts: Hosts = HostTable, json!({});
+        /// Send requests to addresses of this machine and its network: loopback, private, link-local and the like. `auto`: only
+        /// if a start request goes to such an address itself. Through a proxy only addresses in URLs are known.
+        "ALLOW_PRIVATE_ADDRESSES" Restart allow_private_addresses: PrivateAddresses = PrivateRule, json!("auto");
+        /// Keep the addresses of names for a minute.
+        "DNSCACHE_ENABLED" Restart dnscache_enabled: bool = Flag, json!(true);
+        /// Names whose addresses are kept.
+        "DNSCACHE_SIZE" Restart dnscache_size: u64 = Whole::<u64>::between(1, 10_000_000), json!(10_000);
+        /// Time to look up a name; `DOWNLOAD_CONNECT_TIMEOUT` counts it too.
+        "DNS_TIMEOUT" Restart dns_timeout: Duration = Span::seconds(0.001, DAY), json!(60);
         /// Keep and send cookies, in one jar per lease.
         "COOKIES_ENABLED" Restart cookies_enabled: bool = Flag, json!(true);
         /// Ask for compressed bodies (gzip, deflate, br, zstd) and decode them.

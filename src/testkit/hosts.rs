@@ -6,10 +6,12 @@ use tokio::time::Instant;
 
 use crate::api::stats::Stats;
 use crate::engine::message::Fact;
+use crate::reach::Reach;
 use crate::scheduler::job::{Books, Job, Outcome, RequestId, SlotKey};
 use crate::scheduler::message::{Order, Pacing};
 use crate::scheduler::store::Store;
 use crate::scheduler::{Clock, Frontier, SchedulerConfig};
+use crate::settings::PrivateAddresses;
 
 /// A frontier with its slots and a store, driven by hand: no delay, no robots.txt, no limit of the scope.
 #[derive(Debug)]
@@ -28,6 +30,7 @@ impl KnownHosts {
             allowed_domains: Vec::new(),
             depth_limit: 0,
             url_length_limit: 0,
+            reach: Reach::of(PrivateAddresses::Allow),
             pacing: Pacing { per_slot: per_host, delay: Duration::ZERO, jitter: 0.0 },
             robots_agent: None,
             seeds_stop_at: usize::MAX,

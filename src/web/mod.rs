@@ -3,6 +3,7 @@
 //! Nothing here opens a socket, keeps a clock or knows an actor. Whatever arrives from a server may be
 //! wrong in any way; every function answers with a value or an error and never panics.
 
+pub mod address;
 mod authority;
 pub mod canonical;
 pub mod charset;

@@ -48,6 +48,8 @@ pub enum FailureKind {
     RedirectDuplicate,
     /// A redirect that leaves the spider's allowed domains.
     Offsite,
+    /// An address of the own machine or network (`ALLOW_PRIVATE_ADDRESSES`).
+    PrivateAddress,
     /// No grant for this site within `LEASE_GIVE_UP`.
     LeaseUnavailable,
     /// The control plane will never grant this request.
@@ -92,6 +94,7 @@ impl FailureKind {
             Self::RedirectTarget => "redirect_target",
             Self::RedirectDuplicate => "redirect_duplicate",
             Self::Offsite => "offsite",
+            Self::PrivateAddress => "private_address",
             Self::LeaseUnavailable => "lease_unavailable",
             Self::LeaseRefused => "lease_refused",
             Self::LeaseUnmatched => "lease_unmatched",
@@ -123,6 +126,7 @@ impl FailureKind {
             | Self::RedirectTarget
             | Self::RedirectDuplicate
             | Self::Offsite
+            | Self::PrivateAddress
             | Self::LeaseUnavailable
             | Self::LeaseRefused
             | Self::LeaseUnmatched

@@ -140,7 +140,7 @@ fn limits() -> Limits {
 fn transport() -> ReqwestTransport {
     let config =
         ClientConfig { connect_timeout: 500 * MS, verify_certificates: true, max_clients: 16, idle: Duration::from_secs(60) };
-    ReqwestTransport::new(config).unwrap()
+    ReqwestTransport::new(config, Names::of_system()).unwrap()
 }
 
 fn outgoing(url: &str) -> Outgoing {
@@ -302,7 +302,7 @@ async fn what_cannot_be_reached_is_told_apart() {
         // A sandbox without a resolver may take longer than the connect limit of the tests.
         let config =
             ClientConfig { connect_timeout: Duration::from_secs(20), verify_certificates: true, max_clients: 1, idle: 1000 * MS };
-        let result = ReqwestTransport::new(config).unwrap().exchange(outgoing, &Count::new(true)).await;
+        let result = ReqwestTransport::new(config, Names::of_system()).unwrap().exchange(outgoing, &Count::new(true)).await;
         assert_eq!(result.unwrap_err(), Fault::new(kind, message));
     }
 }

@@ -227,6 +227,7 @@ impl World {
                 allowed_domains: Vec::new(),
                 depth_limit: 0,
                 url_length_limit: 0,
+                reach: crate::reach::Reach::of(crate::settings::PrivateAddresses::Allow),
                 pacing: Pacing { per_slot: mood.per_slot, delay: Duration::ZERO, jitter: 0.0 },
                 robots_agent: mood.robots.then(|| "dragline".to_owned()),
                 seeds_stop_at: usize::MAX,

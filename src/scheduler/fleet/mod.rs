@@ -173,11 +173,12 @@ impl SharedFrontier {
 
     fn offer(&mut self, number: u64, mut jobs: Vec<Job>, seeds: bool) {
         self.after_offer = self.after_offer.max(number);
-        let sifted = self.intake.sift(&mut jobs);
+        let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));
+        let sifted = self.intake.sift(&mut jobs, seeds || by_idle);
         let origin = if seeds {
             self.cursors.start += sifted.count;
             Origin::Start { cursor: self.cursors.start }
-        } else if jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE)) {
+        } else if by_idle {
             self.cursors.idle += sifted.count;
             Origin::Idle { cursor: self.cursors.idle }
         } else {
@@ -220,7 +221,7 @@ impl SharedFrontier {
             && let Some(due) = self.ready.pop_front()
         {
             if due.job.kind == JobKind::Page {
-                self.intake.counters.dequeued(1);
+                self.intake.dequeued(&due.job);
             }
             self.handed += 1;
             self.due.push(due);

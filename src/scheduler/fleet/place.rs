@@ -176,6 +176,9 @@ impl SharedFrontier {
         } else if job.kind == JobKind::Page && self.intake.is_offsite(&job.request) {
             self.intake.filtered_offsite(job.url().host_str().unwrap_or_default());
             self.paced(tag, job, Verdict::Offsite);
+        } else if job.kind == JobKind::Page && self.intake.is_out_of_reach(&job) {
+            self.intake.filtered_private(&job);
+            self.paced(tag, job, Verdict::OutOfReach);
         } else if job.kind == JobKind::Page && !job.request.is_unfiltered() && !job.chain.contains(&job.key) {
             self.steps.push_back(Step::Follow(tag, job));
         } else {

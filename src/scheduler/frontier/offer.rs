@@ -19,7 +19,7 @@ impl Frontier {
             return;
         }
         let by_idle = jobs.first().is_some_and(|job| job.parent == Some(RequestId::IDLE));
-        let sifted = self.intake.sift(&mut jobs);
+        let sifted = self.intake.sift(&mut jobs, seeds || by_idle);
         self.touch(&jobs);
         let taken = self.store.offer(&mut jobs);
         let stored = taken.as_ref().map_or(0, |offered| offered.stored);

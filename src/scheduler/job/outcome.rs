@@ -11,7 +11,7 @@ const FAILED: u8 = 0x40;
 const DROPPED: u8 = 0x80;
 
 /// Every kind, at the place of its number.
-const KINDS: [Kind; 29] = [
+const KINDS: [Kind; 30] = [
     Kind::Resolve,
     Kind::Refused,
     Kind::ConnectTimeout,
@@ -41,6 +41,7 @@ const KINDS: [Kind; 29] = [
     Kind::Internal,
     Kind::ProxyAuth,
     Kind::LeaseUnmatched,
+    Kind::PrivateAddress,
 ];
 
 /// The byte of an outcome.
@@ -95,6 +96,7 @@ const fn number(kind: Kind) -> u8 {
         Kind::Internal => 26,
         Kind::ProxyAuth => 27,
         Kind::LeaseUnmatched => 28,
+        Kind::PrivateAddress => 29,
     }
 }
 

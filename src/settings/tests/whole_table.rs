@@ -45,6 +45,8 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
         ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
+        (_, "boolean or auto") => (json!(false), "False".to_owned()),
+        (_, "table of hosts") => typed(json!({"a.example": "127.0.0.1:80"})),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
         (_, "number") => (json!(0.25), "0.25".to_owned()),

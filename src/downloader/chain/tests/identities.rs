@@ -5,9 +5,9 @@ use futures_util::StreamExt;
 use futures_util::stream::iter;
 
 use super::*;
-use crate::downloader::ReqwestTransport;
 use crate::downloader::config::ClientConfig;
 use crate::downloader::site::Site;
+use crate::downloader::{Names, ReqwestTransport};
 use crate::testkit::{Passed, ProxyKind, ScriptedProxy, Way};
 
 const IDENTITIES: usize = 16;
@@ -44,7 +44,7 @@ fn transport() -> ReqwestTransport {
         max_clients: 1000,
         idle: Duration::from_secs(60),
     };
-    ReqwestTransport::new(config).unwrap()
+    ReqwestTransport::new(config, Names::of_system()).unwrap()
 }
 
 #[tokio::test]

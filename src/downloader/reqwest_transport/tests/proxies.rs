@@ -39,7 +39,7 @@ fn through(scheme: &str, proxy: &str) -> Outgoing {
 fn trusting(connect: Duration) -> ReqwestTransport {
     let config =
         ClientConfig { connect_timeout: connect, verify_certificates: false, max_clients: 64, idle: Duration::from_secs(60) };
-    ReqwestTransport::new(config).unwrap()
+    ReqwestTransport::new(config, Names::of_system()).unwrap()
 }
 
 async fn sent(transport: &ReqwestTransport, outgoing: Outgoing) -> Result<Reply, Fault> {

@@ -25,7 +25,7 @@ async fn text_of(url: &str) -> String {
         // A machine without a resolver may need longer to say so.
         outgoing.limits.total = Duration::from_secs(30);
     }
-    let result = ReqwestTransport::new(config).unwrap().exchange(outgoing, &Count::new(true)).await;
+    let result = ReqwestTransport::new(config, Names::of_system()).unwrap().exchange(outgoing, &Count::new(true)).await;
     result.expect_err(url).record_text()
 }
 

@@ -19,7 +19,7 @@ fn acceptor(protocol: &str) -> tokio_rustls::TlsAcceptor {
 
 fn trusting() -> ReqwestTransport {
     let config = ClientConfig { connect_timeout: 1000 * MS, verify_certificates: false, max_clients: 1, idle: 1000 * MS };
-    ReqwestTransport::new(config).unwrap()
+    ReqwestTransport::new(config, Names::of_system()).unwrap()
 }
 
 /// A server that ends its answers by closing the connection.

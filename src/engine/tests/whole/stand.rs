@@ -308,6 +308,7 @@ impl Stand {
             pipelines: self.pipelines.into(),
             listeners: Listeners { spider: spider.clone(), extensions: self.extensions.into(), context: context.clone() },
         };
+        let reach = crate::reach::Reach::of(settings.allow_private_addresses);
         let job = Job {
             spider,
             rules: Rules::new(&self.leases, self.unmatched).unwrap(),
@@ -328,7 +329,7 @@ impl Stand {
                 Arc::new(Mutex::new(SharedFrontier::new(config, fleet, server, stats, now)))
             }))
         });
-        let backends = Backends { plane: plane.clone(), transport: wire.clone(), frontier, delivery };
+        let backends = Backends { plane: plane.clone(), transport: wire.clone(), reach, frontier, delivery };
         let arbiters: Arc<Mutex<Vec<Arbiter>>> = Arc::default();
         let place = {
             let (arbiters, threads) = (arbiters.clone(), self.threads);
