@@ -25,7 +25,7 @@ use super::middleware::jars::Jars;
 use super::middleware::retry::{self, Allowance, Jitter};
 use super::middleware::{http_error, merge, redirect, stats as counters};
 use super::progress::{Progress, Tally};
-use super::transport::{Limits, Meter, Outgoing, Reply, Transport};
+use super::transport::{Excess, Limits, Meter, Outgoing, Reply, Transport};
 use crate::api::failure::{FailureKind, Fault};
 use crate::api::middleware::{AfterResponse, Attempting, BeforeSend, Installed, OnFault};
 use crate::api::stats::Stats;
@@ -33,6 +33,7 @@ use crate::plane::Grant;
 use crate::scheduler::job::{Job, JobKind};
 use crate::settings::Settings;
 use crate::web::retry_after::retry_after;
+use crate::web::robots;
 
 /// Where redirects are decided among the numbers of middlewares.
 const REDIRECT_AT: i32 = 600;
@@ -189,9 +190,13 @@ impl Chain {
         let mut url = job.url().clone();
         merge::query(&mut url, credential);
         let live = self.live.now();
-        let total = match job.kind {
-            JobKind::Page => request.timeout_value().unwrap_or(live.total),
-            JobKind::Robots => live.robots_timeout,
+        let limits = Limits { idle: live.idle, ..self.config.limits };
+        let limits = match job.kind {
+            JobKind::Page => Limits { total: request.timeout_value().unwrap_or(live.total), ..limits },
+            // One byte more than is used tells that there was more.
+            JobKind::Robots => {
+                Limits { total: live.robots_timeout, max_bytes: robots::MAX_BYTES + 1, excess: Excess::IsCut, ..limits }
+            }
         };
         Outgoing {
             method: request.method().clone(),
@@ -200,7 +205,7 @@ impl Chain {
             body: request.body_shared(),
             proxy: grant.proxy.clone(),
             identity: grant.identity.clone(),
-            limits: Limits { total, idle: live.idle, ..self.config.limits },
+            limits,
         }
     }
 

@@ -10,7 +10,7 @@ use http::header::{ACCEPT_ENCODING, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::markers::Markers;
-use super::transport::Limits;
+use super::transport::{Excess, Limits};
 use crate::settings::Settings;
 
 /// Content codings that are asked for, those of [`super::decode`].
@@ -145,6 +145,7 @@ impl DownloaderConfig {
                 total: settings.download_timeout,
                 idle: settings.download_idle_timeout,
                 max_bytes: usize::try_from(settings.download_maxsize).unwrap_or(usize::MAX),
+                excess: Excess::Fails,
                 fail_on_data_loss: settings.download_fail_on_dataloss,
                 decode: settings.compression_enabled,
             },

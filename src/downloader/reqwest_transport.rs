@@ -15,10 +15,10 @@ use url::Url;
 
 use super::client::{ClientError, ClientKey, Clients};
 use super::config::ClientConfig;
-use super::decode::{Decoder, End, Note};
+use super::decode::{DecodeError, Decoder, End, Note};
 use super::proxy::speaks_http;
 use super::resolver::Names;
-use super::transport::{BodyFlags, Limits, Meter, Outgoing, Reply, Transport};
+use super::transport::{BodyFlags, Excess, Limits, Meter, Outgoing, Reply, Transport};
 use super::wire_fault::{BodyEnd, Late, Target, unsupported};
 use crate::api::failure::{FailureKind, Fault};
 use crate::reach::out_of_reach;
@@ -108,6 +108,7 @@ async fn read(
     let headers = std::mem::take(response.headers_mut());
     if let Some(bytes) = announced
         && bytes > limits.max_bytes as u64
+        && limits.excess == Excess::Fails
     {
         return Err(target.announced(bytes, limits.max_bytes));
     }
@@ -118,7 +119,10 @@ async fn read(
         match clock.within(response.chunk()).await.map_err(|late| target.late(late))? {
             Ok(Some(chunk)) => {
                 wire_bytes = wire_bytes.saturating_add(chunk.len() as u64);
-                body.push(chunk, target, limits, clock, meter).await?;
+                if body.push(chunk, target, limits, clock, meter).await? == Room::Full {
+                    let body = body.cut();
+                    return Ok(Reply { status, version, headers, body, wire_bytes, flags });
+                }
             }
             Ok(None) => break,
             Err(error) => match target.in_body(&error) {
@@ -194,6 +198,13 @@ impl Clock {
     }
 }
 
+/// Whether a body takes more.
+#[derive(PartialEq, Eq)]
+enum Room {
+    Left,
+    Full,
+}
+
 /// A body under way.
 enum Body {
     /// As it comes. A body of one chunk is that chunk, without a copy.
@@ -223,38 +234,60 @@ impl Body {
 
     async fn push(
         &mut self,
-        chunk: Bytes,
+        mut chunk: Bytes,
         target: &Target,
         limits: &Limits,
         clock: &mut Clock,
         meter: &dyn Meter,
-    ) -> Result<(), Fault> {
+    ) -> Result<Room, Fault> {
         match self {
             Self::Plain { first, rest, expected } => {
-                let size = first.len().max(rest.len()).saturating_add(chunk.len());
+                let held = first.len().max(rest.len());
+                let size = held.saturating_add(chunk.len());
+                let mut room = Room::Left;
                 if size > limits.max_bytes {
-                    return Err(target.received(size, limits.max_bytes));
+                    if limits.excess == Excess::Fails {
+                        return Err(target.received(size, limits.max_bytes));
+                    }
+                    chunk.truncate(limits.max_bytes.saturating_sub(held));
+                    room = Room::Full;
                 }
                 clock.charge(meter, chunk.len()).await;
                 if first.is_empty() {
                     *first = chunk;
-                    return Ok(());
+                    return Ok(room);
                 }
                 if rest.is_empty() {
                     rest.reserve((*expected).max(size));
                     rest.extend_from_slice(first);
                 }
                 rest.extend_from_slice(&chunk);
+                Ok(room)
             }
             Self::Coded { decoder, out } => {
                 for piece in chunk.chunks(DECODE_STEP) {
                     let before = out.len();
-                    decoder.push(piece, out).map_err(|error| target.undecodable(error))?;
+                    let pushed = decoder.push(piece, out);
                     clock.charge(meter, out.len() - before).await;
+                    match pushed {
+                        Ok(()) => {}
+                        // What was decoded up to the limit is in the output.
+                        Err(DecodeError::TooLarge { .. }) if limits.excess == Excess::IsCut => return Ok(Room::Full),
+                        Err(error) => return Err(target.undecodable(error)),
+                    }
                 }
+                Ok(Room::Left)
             }
         }
-        Ok(())
+    }
+
+    /// What came so far, as the whole.
+    fn cut(self) -> Bytes {
+        match self {
+            Self::Plain { first, rest, .. } if rest.is_empty() => first,
+            Self::Plain { rest, .. } => rest.into(),
+            Self::Coded { out, .. } => out.into(),
+        }
     }
 
     async fn finish(
@@ -267,8 +300,8 @@ impl Body {
         wire_bytes: u64,
     ) -> Result<Bytes, Fault> {
         let (mut decoder, mut out) = match self {
-            Self::Plain { first, rest, .. } => return Ok(if rest.is_empty() { first } else { rest.into() }),
             Self::Coded { decoder, out } => (decoder, out),
+            plain @ Self::Plain { .. } => return Ok(plain.cut()),
         };
         let before = out.len();
         let end = decoder.finish(&mut out).map_err(|error| target.undecodable(error))?;

@@ -65,10 +65,22 @@ pub struct Limits {
     pub idle: Duration,
     /// Decoded body bytes.
     pub max_bytes: usize,
+    /// What becomes of a body that has more.
+    pub excess: Excess,
     /// Whether a body that ends early is a failure or is kept and flagged.
     pub fail_on_data_loss: bool,
     /// Whether to decode `Content-Encoding`.
     pub decode: bool,
+}
+
+/// What becomes of a body that is larger than its limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Excess {
+    /// The exchange fails.
+    #[default]
+    Fails,
+    /// What came up to the limit is the body, and nothing more is read: robots.txt (RFC 9309, 2.5).
+    IsCut,
 }
 
 /// A whole answer. `Debug` shows sizes: headers and body may hold cookies, or repeat a credential.

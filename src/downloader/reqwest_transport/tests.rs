@@ -134,7 +134,7 @@ impl Meter for Count {
 }
 
 fn limits() -> Limits {
-    Limits { total: 2000 * MS, idle: 1000 * MS, max_bytes: 100_000, fail_on_data_loss: true, decode: true }
+    Limits { total: 2000 * MS, idle: 1000 * MS, max_bytes: 100_000, excess: Excess::Fails, fail_on_data_loss: true, decode: true }
 }
 
 fn transport() -> ReqwestTransport {
@@ -446,4 +446,19 @@ async fn a_request_goes_out_as_it_was_merged() {
     }
     assert!(head.contains(&format!("authorization: basic {}", STANDARD.encode("us+er:p w")).to_lowercase()), "{head}");
     assert!(!head.contains("part"));
+}
+
+#[tokio::test]
+async fn a_body_that_may_be_cut_is_read_up_to_its_limit_and_no_further() {
+    let body = "0123456789".repeat(1_000_000);
+    let plain = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes();
+    let chunked = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}", body.len()).into_bytes();
+    for answer in [plain, chunked, gzip_answer(body.as_bytes())] {
+        let server = Server::start(answer, Then::Hang).await;
+        let mut outgoing = outgoing(&server.url("http"));
+        outgoing.limits = Limits { max_bytes: 1001, excess: Excess::IsCut, ..limits() };
+        let reply = exchange(outgoing).await.unwrap();
+        assert_eq!(reply.body, &body.as_bytes()[..1001]);
+        assert!(reply.wire_bytes < 2_000_000, "{}", reply.wire_bytes);
+    }
 }

@@ -51,7 +51,7 @@ fn case_g01_the_limit_of_a_body_counts_what_it_unpacks_to() {
         let crawled = stand.check(&case.start());
         let bomb = crawled.item("http://a.test/bomb");
         assert_eq!(bomb["error"], "too_large", "{coding}: {bomb}");
-        assert!(bomb["reason"].as_str().unwrap().contains("DOWNLOAD_MAXSIZE"), "{coding}: {bomb}");
+        assert!(bomb["reason"].as_str().unwrap().contains("max size (65536)"), "{coding}: {bomb}");
         assert_eq!(crawled.item("http://a.test/ok")["text"], "ok", "{coding}");
         assert_eq!(stand.site.pages().len(), 2, "{coding}: it is not asked for again");
         let warned = crawled.ended.err.lines().any(|line| line.contains("WARN") && line.contains("http://a.test/bomb"));

@@ -27,6 +27,8 @@ fn case_q01_a_crawl_killed_twice_has_every_page_and_few_of_them_twice() {
     let folder = Folder::new();
     let urls = format!("urls={}", server.url("/0"));
     let call = ["crawl", "links", "-a", &urls, "--jobdir", "job", "-s", "CONCURRENT_REQUESTS=8", "-s", "ROBOTSTXT_OBEY=false"];
+    // What is fetched and not yet kept is in flight too: the window bounds both, so that it is what the case calls in flight.
+    let call = [&call[..], &["-s", "WINDOW_REQUESTS=8"]].concat();
     for kill_at in [300, 600] {
         let running = folder.start(&call);
         running.until("so many pages", || server.asked().len() >= kill_at);

@@ -127,10 +127,11 @@ impl Stand {
         self.crawl(urls, &["-a", "follow=none", "-a", "excerpt=200"])
     }
 
-    /// Crawls from these URLs on.
+    /// Crawls from these URLs on. Where nothing at all answered, the exit code says so (3).
     pub(crate) fn crawl(&self, urls: &[String], more: &[&str]) -> Crawled {
-        let ended = self.begin(urls, more).end().with_code(0);
-        self.crawled(ended)
+        let ended = self.begin(urls, more).end();
+        let code = if ended.code == Some(3) { 3 } else { 0 };
+        self.crawled(ended.with_code(code))
     }
 
     /// What a crawl that has ended found.
