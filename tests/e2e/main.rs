@@ -9,6 +9,7 @@ mod apcloudy_settings;
 mod asked_for;
 mod books_of_a_job;
 mod bookshop;
+mod cases;
 mod deliver;
 mod demo;
 mod disk_trouble;

@@ -21,6 +21,8 @@ pub(crate) struct Asked {
 pub(crate) enum Answer {
     /// Status, headers, body, with the right length.
     Whole(u16, Vec<(&'static str, String)>, Vec<u8>),
+    /// A long body without a length: first these bytes, then those so many times, until nobody reads any more.
+    Long { status: u16, headers: Vec<(&'static str, String)>, first: Vec<u8>, then: Vec<u8>, times: usize },
     /// As many bytes as there are, then the end, whatever the length says.
     Raw(Vec<u8>),
     /// The connection is reset.
@@ -72,6 +74,11 @@ impl Server {
 
     /// The same at another address of this machine, 127.0.0.2 for one: another host.
     pub(crate) fn start_at(host: &str, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
+        Self::strict(host, move |asked| if asked.path() == "/robots.txt" { robots(answer(asked)) } else { answer(asked) })
+    }
+
+    /// The same, and `/robots.txt` is answered by `answer` like everything else.
+    pub(crate) fn strict(host: &str, answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
@@ -96,6 +103,11 @@ impl Server {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// How often a path was asked for.
     pub(crate) fn times(&self, path: &str) -> usize {
         self.asked().iter().filter(|asked| asked.path() == path).count()
@@ -107,7 +119,7 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked
     loop {
         let Some((asked, length)) = peek(&stream)? else { return Ok(()) };
         seen.lock().unwrap_or_else(PoisonError::into_inner).push(asked.clone());
-        let mut answer = if asked.path() == "/robots.txt" { robots(answer(&asked)) } else { answer(&asked) };
+        let mut answer = answer(&asked);
         while let Answer::After(delay, then) = answer {
             std::thread::sleep(delay);
             answer = *then;
@@ -124,6 +136,15 @@ fn serve(mut stream: TcpStream, seen: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked
                 }
                 stream.write_all(format!("{head}\r\n").as_bytes())?;
                 stream.write_all(&body)?;
+            }
+            Answer::Long { status, headers, first, then, times } => {
+                let mut head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n");
+                for (name, value) in headers {
+                    head.push_str(&format!("{name}: {value}\r\n"));
+                }
+                stream.write_all(format!("{head}\r\n").as_bytes())?;
+                stream.write_all(&first)?;
+                return (0..times).try_for_each(|_| stream.write_all(&then));
             }
             Answer::Raw(bytes) => return stream.write_all(&bytes),
             Answer::Silence(delay) => {

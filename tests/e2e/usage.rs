@@ -7,7 +7,7 @@ const NOWHERE: &str = "url=http://127.0.0.1:1/";
 #[test]
 fn an_unknown_spider_is_answered_with_the_nearest() {
     let said = Folder::new().refused(&["crawl", "bookshp"]);
-    assert!(said.contains("did you mean \"bookshop\"?") && said.contains("bench, bookshop, quotes"), "{said}");
+    assert!(said.contains("did you mean \"bookshop\"?") && said.contains("bench, bookshop, links, quotes"), "{said}");
 }
 
 #[test]
@@ -205,7 +205,11 @@ fn settings_are_shown_with_where_they_came_from() {
 fn lists_and_versions_are_all_that_standard_output_carries() {
     let folder = Folder::new();
     let listed = folder.run(&["list"]);
-    assert_eq!((listed.code, listed.out.as_str(), listed.err.as_str()), (Some(0), "bench\nbookshop\nquotes\n", ""), "{listed}");
+    assert_eq!(
+        (listed.code, listed.out.as_str(), listed.err.as_str()),
+        (Some(0), "bench\nbookshop\nlinks\nquotes\n", ""),
+        "{listed}"
+    );
     let version = folder.run(&["version"]);
     assert!(version.code == Some(0) && version.out.contains(env!("CARGO_PKG_VERSION")), "{version}");
     assert!(folder.files().is_empty());

@@ -50,10 +50,13 @@ pub(super) fn job(job: &Job, not_before: Duration, into: &mut Vec<u8>) {
     if let Some(first) = first_url {
         field(wire::FIRST_URL, into, |into| near(first, text, into));
     }
+    let mut newest = wire::LAST_OF_1;
     if let Some(extra) = extra {
         rare(extra, into);
+        if extra.max_bytes.is_some() || extra.dont_cache {
+            newest = wire::DONT_CACHE;
+        }
     }
-    let mut newest = wire::LAST_OF_1;
     if let Some(referring) = referring {
         newest = wire::REFERRING;
         field(wire::REFERRING, into, |into| into.push(policy(referring)));
