@@ -6,10 +6,12 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 
+use dragline::api::Sitemaps;
 use dragline::prelude::*;
 
 steps! {
     pub(crate) enum Step for Links {
+        Sitemap => sitemap,
         Page { found_on: Option<Found> } => page,
     }
 }
@@ -22,13 +24,18 @@ pub(crate) struct Found {
     site: String,
 }
 
-/// Checks the pages at `urls`, and those that `file` lists, one a line.
+/// Checks the pages at `urls`, those that `file` lists, one a line, and those of `sitemaps`, which may be addresses of
+/// sitemaps, of indexes, or of robots.txt files that name them.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Links {
     #[serde(default)]
     urls: Vec<String>,
     #[serde(default)]
     file: Option<PathBuf>,
+    #[serde(default)]
+    sitemaps: Vec<String>,
+    #[serde(skip, default = "every_page")]
+    reader: Sitemaps<Step>,
     /// Whose links are followed in turn.
     #[serde(default)]
     follow: Follow,
@@ -38,6 +45,10 @@ pub(crate) struct Links {
     /// How many characters of each page's text its item shows.
     #[serde(default)]
     excerpt: usize,
+}
+
+fn every_page() -> Sitemaps<Step> {
+    Sitemaps::new(Step::Sitemap).rule("", |_| Step::Page { found_on: None })
 }
 
 /// Which pages have their links followed.
@@ -91,9 +102,11 @@ impl Spider for Links {
     type Item = Checked;
 
     async fn start(&self, out: &mut Out<Self>) -> CallbackResult {
-        if self.urls.is_empty() && self.file.is_none() {
-            return Err(CallbackError::new("there is nothing to check: give -a urls=https://… or -a file=PATH, one URL a line"));
+        if self.urls.is_empty() && self.file.is_none() && self.sitemaps.is_empty() {
+            let ways = "give -a urls=https://…, -a sitemaps=https://…/robots.txt or -a file=PATH with one URL a line";
+            return Err(CallbackError::new(format!("there is nothing to check: {ways}")));
         }
+        self.reader.start(&self.sitemaps, out).await?;
         for url in &self.urls {
             out.send(self.first(url)?).await?;
         }
@@ -114,7 +127,7 @@ impl Spider for Links {
     }
 
     async fn failed(&self, step: Step, failure: Failure, out: &mut Out<Self>) -> CallbackResult {
-        let Step::Page { found_on } = step;
+        let found_on = if let Step::Page { found_on } = step { found_on } else { None };
         out.item(Checked {
             url: failure.request().url().to_string(),
             found_on: found_on.map(|found| found.page),
@@ -134,6 +147,11 @@ impl Links {
             request.cookie(name, value);
         }
         Ok(request)
+    }
+
+    async fn sitemap(&self, response: Response, out: &mut Out<Self>) -> CallbackResult {
+        self.reader.read(&response, out).await?;
+        Ok(())
     }
 
     async fn page(&self, response: Response, out: &mut Out<Self>, found_on: Option<Found>) -> CallbackResult {
