@@ -101,6 +101,10 @@ fn case_c02_charset_only_in_meta() {
     body.extend(b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0</title></head></html>");
     let page = html(body);
     assert_eq!((page.encoding(), page.css("title::text").get().as_deref()), ("windows-1251", Some("Привет мир")));
+    // A guess takes these bytes for windows-1251 without a declaration, and must not be asked when there is one.
+    let mut body = b"<meta content='text/html; charset=koi8-r' http-equiv='Content-Type'><title>".to_vec();
+    body.extend(b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0</title>");
+    assert_eq!(html(body).css("title::text").get().as_deref(), Some("оПХБЕР ЛХП"));
 }
 
 #[test]

@@ -220,19 +220,25 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_beats_the_header() {
+    fn case_c01_bom_beats_header() {
         let body = "\u{feff}<!DOCTYPE html><title>Привет</title>";
         let (text, encoding) = decode(body.as_bytes(), Some("text/html; charset=cp1251"), None);
         assert_eq!((text.as_ref(), encoding), ("<!DOCTYPE html><title>Привет</title>", UTF_8));
     }
 
     #[test]
-    fn a_declaration_beats_the_guess() {
+    fn case_c02_charset_only_in_meta() {
         let mut body = b"<html><head><meta content='text/html; charset=windows-1251' http-equiv='Content-Type'><title>".to_vec();
         body.extend(b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0</title>");
         let (text, encoding) = decode(&body, Some("text/html"), None);
         assert!(text.ends_with("Привет мир</title>"), "{text}");
         assert_eq!(encoding.name(), "windows-1251");
+        // Bytes that a guess takes for windows-1251, and that mean something else: it is the declaration that counts.
+        let mut body = b"<meta content='text/html; charset=koi8-r' http-equiv='Content-Type'><title>".to_vec();
+        body.extend(b"\xcf\xf0\xe8\xe2\xe5\xf2 \xec\xe8\xf0</title>");
+        let (text, encoding) = decode(&body, Some("text/html"), None);
+        assert!(text.ends_with("оПХБЕР ЛХП</title>"), "{text}");
+        assert_eq!(encoding.name(), "KOI8-R");
     }
 
     #[test]
