@@ -71,6 +71,7 @@ mod tests {
                 "RETRY_ENABLED",
                 "RETRY_TIMES",
                 "RETRY_HTTP_CODES",
+                "RETRY_EXCEPTIONS",
                 "RETRY_PRIORITY_ADJUST",
                 "RETRY_BACKOFF",
                 "RETRY_BACKOFF_MAX",
