@@ -119,7 +119,7 @@ fn case_b01_what_the_answer_to_robots_txt_means_for_the_page() {
         done.assert_whole();
         let page = done.said("GET http://a.test/private/1").len();
         assert_eq!(page, usize::from(expected == "GET"), "{name}");
-        assert_eq!(done.said(expected).is_empty(), false, "{name}: {expected}");
+        assert!(!done.said(expected).is_empty(), "{name}: {expected}");
         assert_eq!(done.times(&format!("GET {last}")).len(), usize::from(more_hops == 4), "{name}");
     }
 }
