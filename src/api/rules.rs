@@ -70,9 +70,12 @@ pub struct CrawlRules<T> {
 pub struct Rule<T> {
     extractor: LinkExtractor,
     step: Box<dyn Fn(&Link) -> T + Send + Sync>,
-    links: Option<Box<dyn Fn(&mut Vec<Link>) + Send + Sync>>,
-    request: Option<Box<dyn Fn(&mut Request, &str) + Send + Sync>>,
+    links: Option<ProcessLinks>,
+    request: Option<ProcessRequest>,
 }
+
+type ProcessLinks = Box<dyn Fn(&mut Vec<Link>) + Send + Sync>;
+type ProcessRequest = Box<dyn Fn(&mut Request, &str) + Send + Sync>;
 
 impl<T> CrawlRules<T> {
     /// No rules: nothing is followed.
