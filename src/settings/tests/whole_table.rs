@@ -45,6 +45,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("APCLOUDY_ON_FATAL", _) => (json!("stop"), "stop".to_owned()),
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
         ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
+        ("HTTPCACHE_POLICY", _) => (json!("rfc9111"), "rfc9111".to_owned()),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
         (_, "number") => (json!(0.25), "0.25".to_owned()),
