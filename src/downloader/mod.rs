@@ -3,7 +3,7 @@
 //! The actor only starts and ends attempts. They run on the network runtime and outlive an incarnation of it.
 
 pub(crate) mod authorize;
-pub mod cache_store;
+pub(crate) mod cache_store;
 pub(crate) mod chain;
 mod client;
 pub mod config;

@@ -18,6 +18,7 @@ mod feeds;
 mod fleet;
 mod harness;
 mod html;
+mod http_cache;
 mod job_store;
 mod kill_loop;
 mod killed;

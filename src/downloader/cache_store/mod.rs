@@ -34,8 +34,7 @@ const KEY_BYTES: usize = 32;
 
 /// A cache that cannot be used, or a file of it that cannot.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CacheError {
+pub(crate) enum CacheError {
     /// The disk refuses.
     #[error("the HTTP cache cannot {what} {}: {source}; mend that, or set HTTPCACHE_DIR to a directory that can be written", .path.display())]
     Io {

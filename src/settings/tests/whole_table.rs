@@ -46,6 +46,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("LEASE_UNMATCHED", _) => (json!("anonymous"), "anonymous".to_owned()),
         ("REFERRER_POLICY", _) => (json!("origin"), "origin".to_owned()),
         ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
+        ("HTTPCACHE_POLICY", _) => (json!("rfc9111"), "rfc9111".to_owned()),
         (_, "boolean or auto") => (json!(false), "False".to_owned()),
         (_, "table of hosts") => typed(json!({"a.example": "127.0.0.1:80"})),
         (_, "boolean") => (json!(true), "True".to_owned()),

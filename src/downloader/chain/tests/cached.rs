@@ -259,7 +259,7 @@ async fn a_robots_txt_that_could_not_be_read_is_asked_for_again() {
 
 fn canary_answer(outgoing: &Outgoing) -> Answer {
     let echo = outgoing.url.query().unwrap_or_default().to_owned();
-    let page = Answer::html("page").header("set-cookie", "sid=canary-set; Path=/").header("vary", "authorization, cookie");
+    let page = Answer::html("page").header("set-cookie", "sid=canary-set; Path=/").header("vary", "authorization, x-own");
     match outgoing.url.path() {
         "/location" => page.header("content-location", &format!("/x?{echo}")),
         "/link" => page.header("link", &format!("</x?{echo}>; rel=next")),
@@ -312,7 +312,8 @@ async fn a_fresh_answer_is_given_out_and_a_stale_one_is_confirmed_by_the_site() 
     assert_eq!(given(&stage, fresh).await, is("fresh", false));
     let hit = reply(stage.run(&job(fresh), &plain("a")).await.0);
     assert!(hit.flags.cached && hit.body == "fresh");
-    assert_eq!(hit.headers["age"], "5");
+    let age: u64 = hit.headers["age"].to_str().unwrap().parse().unwrap();
+    assert!((5..60).contains(&age), "{age}");
     counts(&stage, &[("hit", 1), ("miss", 1), ("store", 1), ("firsthand", 1)]);
 
     assert_eq!(given(&stage, A).await, is("first", false));
@@ -474,5 +475,7 @@ async fn a_stored_body_over_the_limit_of_this_run_is_asked_for_again() {
     let usual = settings(dir.path(), CachePolicy::Dummy);
     given(&stage(&wire, &usual), A).await;
     let small = Settings { download_maxsize: 4, ..usual };
-    assert_eq!(given(&stage(&wire, &small), A).await, is("hello", false), "the wire enforces its limit itself");
+    let (verdict, attempt) = stage(&wire, &small).run(&job(A), &plain("a")).await;
+    assert_eq!(failed(verdict).0, FailureKind::TooLarge);
+    assert!(attempt.sent_at.is_some(), "the wire says so, as without a cache");
 }

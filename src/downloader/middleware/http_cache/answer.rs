@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::rfc9111::{self, Trouble};
 use super::rules::{stored, trouble};
-use super::{Asked, HttpCache, Question, State, secrets, shown};
+use super::{Asked, HttpCache, Question, State, bare, secrets};
 use crate::downloader::cache_store::{EntryName, Found, Head};
 use crate::downloader::middleware::granted;
 use crate::downloader::progress::Tally;
@@ -126,7 +126,7 @@ impl HttpCache {
         self.stats.inc("httpcache/revalidate");
         let mut newer = reply.headers.clone();
         rfc9111::strip(&mut newer);
-        granted::clear_headers(&mut newer, job.url(), &grant.credential);
+        granted::clear_headers(&mut newer, &bare(job.url()), &grant.credential);
         rfc9111::refresh(&mut whole.headers, &newer);
         whole.wire_bytes = reply.wire_bytes;
         let then = self.keeps(question, job, grant, &whole, now);
@@ -159,14 +159,15 @@ impl HttpCache {
             return None;
         }
         let mut headers = reply.headers.clone();
+        let url = bare(job.url());
         rfc9111::strip(&mut headers);
-        granted::clear_headers(&mut headers, job.url(), &grant.credential);
+        granted::clear_headers(&mut headers, &url, &grant.credential);
         if secrets::repeats(&grant.credential, &headers, &reply.body) {
             self.stats.inc("httpcache/withheld");
             return None;
         }
         let head = Head {
-            url: shown(job.url()),
+            url: url.into(),
             method: question.method.as_str().to_owned(),
             site: grant.identity.site.to_string(),
             identity: grant.identity.name.to_string(),

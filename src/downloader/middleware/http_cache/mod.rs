@@ -218,13 +218,13 @@ fn escaped(spider: &str) -> String {
 }
 
 /// A URL as it may lie on disk.
-fn shown(url: &Url) -> String {
+fn bare(url: &Url) -> Url {
     let mut url = url.clone();
     // Fails only for URLs without a host, which have no user either.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_fragment(None);
-    url.into()
+    url
 }
 
 #[cfg(test)]

@@ -28,5 +28,5 @@ fn each_spider_has_a_directory_of_its_own_below_data_dir_or_where_the_setting_sa
 #[test]
 fn a_url_on_disk_has_no_user_and_no_fragment() {
     let url = Url::parse("https://anna:canary@shop.example/p?page=1#top").unwrap();
-    assert_eq!(shown(&url), "https://shop.example/p?page=1");
+    assert_eq!(bare(&url).as_str(), "https://shop.example/p?page=1");
 }
