@@ -262,8 +262,8 @@ fn an_answer_whose_retry_or_hop_still_waits_when_the_job_stops_has_its_record() 
                 "GET 200 http://a.test/good of none",
                 "GET 302 http://a.test/moved of none",
                 "GET 307 http://a.test/twice of none",
-                "GET 503 http://e.test/bad of none",
                 "GET 503 http://b.test/busy of none",
+                "GET 503 http://e.test/bad of none",
             ]
         );
     }
