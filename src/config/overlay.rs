@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn keys_that_no_item_may_set_are_refused_by_name_and_the_rest_is_taken() {
         let text = r#"{"SPINNERET_TOKEN": "canary", "APCLOUDY_URL": "x", "IDENTITIES": "/p", "CONCURENT_REQUESTS": 3,
-            "AUTOTHROTTLE_ENABLED": true, "QQQQ_ZZZZ_XXXX": 1, "CONCURRENT_REQUESTS": 3, "_": 1, "DATA_DIR": 5}"#;
+            "CONCURRENT_REQUESTS_PER_IP": 1, "QQQQ_ZZZZ_XXXX": 1, "CONCURRENT_REQUESTS": 3, "_": 1, "DATA_DIR": 5}"#;
         let overlay = read(&item("json", text)).unwrap();
         assert_eq!(values(&overlay), [("CONCURRENT_REQUESTS", json!(3))]);
         let shown: Vec<String> = overlay.refused.iter().map(ToString::to_string).collect();
@@ -183,8 +183,7 @@ mod tests {
                 format!("setting IDENTITIES {restart}"),
                 "unknown setting CONCURENT_REQUESTS; did you mean CONCURRENT_REQUESTS? a name of your own needs a lower case letter"
                     .to_owned(),
-                "setting AUTOTHROTTLE_ENABLED is known but not supported by this version: remove it; set DOWNLOAD_DELAY and \
-                 CONCURRENT_REQUESTS_PER_DOMAIN; Retry-After is honoured"
+                "setting CONCURRENT_REQUESTS_PER_IP is known but not supported by this version: use CONCURRENT_REQUESTS_PER_DOMAIN"
                     .to_owned(),
                 "unknown setting QQQQ_ZZZZ_XXXX; a name of your own needs a lower case letter".to_owned(),
                 format!("setting DATA_DIR {restart}"),

@@ -172,7 +172,6 @@ mod tests {
             "SCHEDULER_DISK_QUEUE",
             "DOWNLOADER_CLIENTCONTEXTFACTORY",
             "DUPEFILTER_CLASS",
-            "AUTOTHROTTLE_ENABLED",
             "SPIDER_MODULES",
         ] {
             assert!(matches!(Name::of(name), Name::Unsupported(_)), "{name}");

@@ -292,6 +292,7 @@ enum Event {
     Send(usize),
     Free(usize, bool),
     Gate(usize, u64),
+    Heard(usize, u16, u64),
     Wait(u64),
     Pick,
 }
@@ -303,8 +304,10 @@ fn event() -> impl Strategy<Value = Event> {
         1 => host.clone().prop_map(Event::Hop),
         4 => host.clone().prop_map(Event::Send),
         4 => (host.clone(), any::<bool>()).prop_map(|(h, sent)| Event::Free(h, sent)),
-        1 => (host, 0_u64..300).prop_map(|(h, t)| Event::Gate(h, t)),
+        1 => (host.clone(), 0_u64..300).prop_map(|(h, t)| Event::Gate(h, t)),
+        2 => (host, prop_oneof![Just(200_u16), Just(429), Just(404)], 0_u64..90).prop_map(|(h, s, t)| Event::Heard(h, s, t)),
         3 => (1_u64..120).prop_map(Event::Wait),
+        1 => (1_000_u64..40_000).prop_map(Event::Wait),
         6 => Just(Event::Pick),
     ]
 }
@@ -314,7 +317,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct Known {
     unsent: usize,
     sent: usize,
-    last: Option<Instant>,
+    sends: Vec<Instant>,
     gate: Option<Instant>,
 }
 
@@ -325,10 +328,12 @@ proptest! {
         per_slot in 1_usize..4,
         delay_ms in prop_oneof![Just(0_u64), 20_u64..200],
         jitter in 0.0_f64..1.0,
+        per_minute in prop_oneof![2 => Just(0_u32), 1 => 1_u32..6],
+        throttles: bool,
         seed: u64,
     ) {
         let delay = Duration::from_millis(delay_ms);
-        let mut slots = Slots::new(pacing(per_slot, delay, jitter), seed);
+        let mut slots = Slots::new(Pacing { per_minute, throttles, ..pacing(per_slot, delay, jitter) }, seed);
         let mut hosts = vec![Known::default(); 4];
         let mut now = Instant::now();
         for event in events {
@@ -339,10 +344,12 @@ proptest! {
                     hosts[h].unsent -= 1;
                     hosts[h].sent += 1;
                     let least = delay.mul_f64(1.0 - jitter).saturating_sub(Duration::from_micros(1));
-                    if let Some(last) = hosts[h].last {
-                        prop_assert!(now - last >= least, "{:?} after the last, at least {least:?}", now - last);
+                    if let Some(last) = hosts[h].sends.last() {
+                        prop_assert!(now - *last >= least, "{:?} after the last, at least {least:?}", now - *last);
                     }
-                    hosts[h].last = Some(now);
+                    hosts[h].sends.push(now);
+                    let in_minute = hosts[h].sends.iter().filter(|sent| now - **sent < Duration::from_secs(60)).count();
+                    prop_assert!(per_minute == 0 || in_minute <= per_minute as usize, "{in_minute} in a minute");
                     slots.sent(&h.to_string(), now, now);
                 },
                 Event::Free(h, sent) => if hosts[h].sent > 0 || hosts[h].unsent > 0 {
@@ -353,6 +360,10 @@ proptest! {
                     let until = now + Duration::from_millis(ms);
                     hosts[h].gate = hosts[h].gate.max(Some(until));
                     slots.gate(&h.to_string(), until, now);
+                }
+                Event::Heard(h, status, ms) => {
+                    let answer = Answer { status, latency: Duration::from_millis(ms), sent: now };
+                    prop_assert_eq!(slots.heard(&h.to_string(), answer, now).is_some(), throttles);
                 }
                 Event::Wait(ms) => now += Duration::from_millis(ms),
                 Event::Pick => if let Some(pick) = slots.pick(now, true) {

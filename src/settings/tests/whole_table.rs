@@ -67,6 +67,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         (_, "table of headers") => typed(json!({"Accept": "text/html"})),
         (_, "table of components") => (json!({"a": 300, "b": false}), r#"{"a": 300, "b": null}"#.to_owned()),
         (_, "table of feeds") => typed(json!({"a.csv": {"format": "csv", "overwrite": true}})),
+        (_, "table of hosts") => typed(json!({"a.example": {"concurrency": 1, "delay": 0.5}})),
         (_, "list of lease rules") => typed(json!([{"domains": ["a.example"], "site": "a", "client": "web"}])),
         (_, "list of config items") => (json!(["a/b", "c/d"]), "a/b, c/d".to_owned()),
         (_, "list of markers") => typed(json!([{"marker": "captcha", "status": [403]}])),

@@ -233,17 +233,20 @@ fn an_attempt_that_a_stop_cuts_off_leaves_a_record_and_one_that_was_not_sent_lea
 
 #[test]
 fn an_answer_whose_retry_or_hop_still_waits_when_the_job_stops_has_its_record() {
+    // Each on a host of its own, which asks for a pause.
+    const BUSY: &str = "http://b.test/busy";
+    const BAD: &str = "http://e.test/bad";
     let busy = || Answer::new(503, "").header("retry-after", "200");
     for press in [Desk::stop as Press, Desk::kill] {
         let done = Stand::new()
-            .start(["busy", "moved", "twice", "good", "bad"].iter().map(|path| follow(&a(path))))
-            .answers(&a("busy"), [busy()])
+            .start(["moved", "twice", "good"].iter().map(|path| follow(&a(path))).chain([follow(BUSY), follow(BAD)]))
+            .answers(BUSY, [busy()])
             .answers(&a("moved"), [Answer::redirect(302, "http://c.test/gated")])
             .answers(&a("twice"), [Answer::new(503, ""), Answer::redirect(307, "http://d.test/gated")])
             .answers(&a("good"), [Answer::new(503, ""), Answer::html("ok")])
-            .answers(&a("bad"), [Answer::fault(FailureKind::Lost).after(MILLI), busy()])
+            .answers(BAD, [Answer::fault(FailureKind::Lost).after(MILLI), busy()])
             .judge(|ask, _| match &*ask.site {
-                "a.test" => Judged::Grant,
+                "a.test" | "b.test" | "e.test" => Judged::Grant,
                 _ => Judged::Refuse(RefusalKind::NoIdentity, Some(3600 * SECOND)),
             })
             .run_and(move |desk| async move {
@@ -255,12 +258,12 @@ fn an_answer_whose_retry_or_hop_still_waits_when_the_job_stops_has_its_record() 
         assert_eq!(
             lines(&done),
             [
-                "GET 0 http://a.test/bad of none DownloadFailedError: scripted lost",
+                "GET 0 http://e.test/bad of none DownloadFailedError: scripted lost",
                 "GET 200 http://a.test/good of none",
                 "GET 302 http://a.test/moved of none",
                 "GET 307 http://a.test/twice of none",
-                "GET 503 http://a.test/bad of none",
-                "GET 503 http://a.test/busy of none",
+                "GET 503 http://b.test/busy of none",
+                "GET 503 http://e.test/bad of none",
             ]
         );
     }

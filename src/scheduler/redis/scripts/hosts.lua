@@ -121,6 +121,16 @@ local function minute_of(host)
   return host.minute
 end
 
+local function count_minute(host, at)
+  if per_minute > 0 then
+    local key = MINUTE .. host.name
+    call('LPUSH', key, string.format('%.0f', at))
+    call('LTRIM', key, 0, per_minute - 1)
+    call('PEXPIRE', key, 60000)
+    host.minute = nil
+  end
+end
+
 -- A request was sent: the next one waits for the host's delay, times a factor in millionths, and for `pause` at least.
 local function count_sent(host, at, pause, factor)
   local wait = math.max(pause, host.crawl)
@@ -129,13 +139,7 @@ local function count_sent(host, at, pause, factor)
     wait = math.max(wait, delay_of(host) * factor / 1000000, math.min(found.floor, throttle.max))
   end
   host.closed = math.max(host.closed, at + wait)
-  if per_minute > 0 then
-    local key = MINUTE .. host.name
-    call('LPUSH', key, string.format('%.0f', at))
-    call('LTRIM', key, 0, per_minute - 1)
-    call('PEXPIRE', key, 60000)
-    host.minute = nil
-  end
+  count_minute(host, at)
 end
 
 -- An answer moves the delay of a throttled host, as throttle.rs has it: the delay before and after, or nothing.

@@ -139,6 +139,10 @@ local function place(id, what)
   if paced then
     host.unsent = id
   end
+  if what ~= 'hop' then
+    -- Its sending is not told, and it waits for nothing.
+    count_minute(host, now)
+  end
   out.place = 'p'
   keep(id)
   return { 2, math.max(0, opens), paced and 1 or 0 }

@@ -127,7 +127,15 @@ fn a_host_has_no_more_than_its_requests_of_a_minute_over_the_whole_fleet() {
     assert!(lease(&mut one, 5).is_empty());
     let wait = one.view().next_due.unwrap();
     assert!(wait <= Duration::from_secs(10) && wait > Duration::from_secs(5), "{wait:?}");
-    two.set_pacing(Pacing { per_minute: 3, ..Pacing::default() });
+    // A robots.txt counts and does not wait.
+    let robots = job(9, "http://a/robots.txt");
+    assert!(done(&mut one, |batch| batch.admit(&robots)));
+    let place = super::places::place(&mut one, robots.id, super::super::PlaceFor::Robots);
+    assert!(matches!(place, super::super::Place::Go { .. }), "{place:?}");
+    done(&mut one, |batch| batch.freed(robots.id));
+    let wait = one.view().next_due.unwrap();
+    assert!(wait > Duration::from_secs(15), "{wait:?}");
+    two.set_pacing(Pacing { per_minute: 9, ..Pacing::default() });
     ask(&mut two, |batch| batch.lift(&host("a")));
     assert_eq!(lease(&mut two, 5).len(), 1);
 }
