@@ -4,8 +4,7 @@ mod limits;
 mod redirects;
 mod simulated;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use super::*;
 use crate::api::failure::FailureKind;
