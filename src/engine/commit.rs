@@ -186,9 +186,9 @@ impl Hub {
         let (kind, early) = (ticket.kind, ticket.early.take());
         let items = commit.group.items.len() as u64;
         ticket.has_items |= items > 0;
-        let is_page = ticket.job.as_ref().is_some_and(|job| job.kind == JobKind::Page) && ticket.reply.is_some();
-        let is_dry = is_page && !ticket.has_items && matches!(commit.then, Then::Settle(_));
-        if is_dry {
+        let is_page = ticket.job.as_ref().is_some_and(|job| job.kind == JobKind::Page);
+        let is_answered = ticket.attempt.as_ref().is_some_and(|attempt| attempt.status.is_some());
+        if is_page && is_answered && !ticket.has_items && matches!(commit.then, Then::Settle(_)) {
             self.dry_pages += 1;
         }
         if items > 0 {

@@ -5,8 +5,7 @@ mod pacing;
 mod redirects;
 mod simulated;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use super::*;
 use crate::api::failure::FailureKind;
