@@ -5,6 +5,7 @@
 //! Where the protocol is broken and only one thing can be meant (upper-case tags, bare `&`, unclosed elements), that is read.
 
 mod lastmod;
+mod markup;
 mod source;
 #[cfg(test)]
 mod tests;
