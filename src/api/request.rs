@@ -5,6 +5,7 @@
 
 mod curl;
 mod parts;
+mod query;
 mod referring;
 
 use std::time::Duration;
@@ -194,16 +195,6 @@ impl Request {
         let extra = self.extra_mut();
         extra.body = writer.finish().into();
         extra.headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
-        self
-    }
-
-    /// Adds fields to the query of the URL, as a GET form does.
-    pub fn query<K: AsRef<str>, V: AsRef<str>>(&mut self, fields: impl IntoIterator<Item = (K, V)>) -> &mut Self {
-        let mut fields = fields.into_iter().peekable();
-        // Without fields there would be a query that is empty.
-        if fields.peek().is_some() {
-            self.url.query_pairs_mut().extend_pairs(fields);
-        }
         self
     }
 
@@ -496,16 +487,6 @@ mod tests {
         let mut request = Request::get("https://shop.example/", &()).unwrap();
         request.header("authorization", "Bearer canary-1").unwrap().cookie("sid", "canary-2");
         assert!(!format!("{request:?}").contains("canary"));
-    }
-
-    #[test]
-    fn fields_are_added_to_the_query_that_is_there() {
-        let mut request = Request::get("https://shop.example/s?a=1#top", &()).unwrap();
-        request.query([("q", "a b"), ("x", "ä&")]).query(std::iter::empty::<(&str, &str)>());
-        assert_eq!(request.url().as_str(), "https://shop.example/s?a=1&q=a+b&x=%C3%A4%26#top");
-        let mut plain = Request::get("https://shop.example/s", &()).unwrap();
-        plain.query(std::iter::empty::<(&str, &str)>());
-        assert_eq!(plain.url().as_str(), "https://shop.example/s");
     }
 
     #[test]

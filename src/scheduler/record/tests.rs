@@ -152,7 +152,7 @@ fn a_newer_or_foreign_record_is_told_from_a_damaged_one() {
 #[test]
 fn what_is_not_known_is_not_passed_over() {
     let plain = encoded(&job(0, "http://a/"), Duration::ZERO);
-    for tag in [wire::REFERRING + 1, 255] {
+    for tag in [wire::MAX_BYTES + 1, 255] {
         let mut special = job(0, "http://a/");
         special.request.retries(1);
         let mut bytes = encoded(&special, Duration::ZERO);
