@@ -15,6 +15,7 @@ use super::response::Response;
 use super::selector::{SelectorError, compile_pattern};
 use super::spider::Spider;
 use super::step::Step;
+use crate::web::reference::join_url;
 use crate::web::robots::Robots;
 use crate::web::sitemap::{Entry, Kind, Limits, Sitemap, Target};
 
@@ -242,7 +243,7 @@ impl<T: Step> Sitemaps<T> {
         }
         let mut sent = 0;
         for address in robots.sitemaps() {
-            sent += self.send_sitemap(response.url().join(address).ok(), level, out).await?;
+            sent += self.send_sitemap(join_url(response.url(), address).ok(), level, out).await?;
         }
         Ok(sent)
     }

@@ -17,6 +17,7 @@ use url::{Host, Url};
 
 use super::selector::{NodeKind, NodeRef, Page, Selection, SelectorError, compile_pattern};
 use crate::web::canonical::canonicalize;
+use crate::web::reference::join_url;
 use extensions::Extensions;
 pub use extensions::IGNORED_EXTENSIONS;
 pub(crate) use places::Source;
@@ -361,7 +362,10 @@ pub(crate) struct Extracted {
 /// against the document's URL, unless that is not http or https (HTML, "document base URL").
 #[must_use]
 pub fn base_url(page: &Page, document: &Url) -> Url {
-    base_element(page).and_then(|base| document.join(base.attr("href")?).ok()).filter(is_web).unwrap_or_else(|| document.clone())
+    base_element(page)
+        .and_then(|base| join_url(document, base.attr("href")?).ok())
+        .filter(is_web)
+        .unwrap_or_else(|| document.clone())
 }
 
 /// The address in each node of a selection: the `href` of an element (elements without one are passed over), or the

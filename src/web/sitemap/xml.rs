@@ -12,6 +12,7 @@ use url::Url;
 use super::markup::{attribute, attributes, resolved};
 use super::source::Source;
 use super::{Alternate, Cut, Entry, Kind, MAX_FIELD_BYTES, MAX_PER_ENTRY, Target, Video};
+use crate::web::reference::join_url;
 
 /// Open elements that are told apart; deeper ones are only counted.
 const MAX_DEPTH: usize = 64;
@@ -264,7 +265,7 @@ impl<'a> Machine<'a> {
         if local == "rdf" {
             self.own_prefix.clear();
         }
-        if let Some(base) = attribute(start, "xml:base").and_then(|base| self.document.join(&base).ok()) {
+        if let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(self.document, &base).ok()) {
             self.document = base;
         }
     }
@@ -339,16 +340,16 @@ impl<'a> Machine<'a> {
             }
         } else if building.entry.loc.is_empty() {
             let outer = building.base.as_ref().unwrap_or(&self.document);
-            let base = attribute(start, "xml:base").and_then(|base| outer.join(&base).ok());
+            let base = attribute(start, "xml:base").and_then(|base| join_url(outer, &base).ok());
             let base = base.as_ref().unwrap_or(outer);
             // An address that its base cannot complete stays as it is written.
-            building.entry.loc = base.join(&href).map_or(href, String::from);
+            building.entry.loc = join_url(&base, &href).map_or(href, String::from);
         }
     }
 
     fn take_base(&mut self, start: &BytesStart<'_>) {
         if self.kind == Kind::Atom
-            && let Some(base) = attribute(start, "xml:base").and_then(|base| self.document.join(&base).ok())
+            && let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(self.document, &base).ok())
             && let Some(building) = &mut self.entry
         {
             building.base = Some(base);
