@@ -1,7 +1,5 @@
 //! From a form to its request (WHATWG HTML 4.10.22.3, "form submission algorithm").
 
-use std::borrow::Cow;
-
 use encoding_rs::Encoding;
 use http::Method;
 use serde::Serialize;
@@ -10,6 +8,7 @@ use url::Url;
 use super::super::request::{Request, RequestError};
 use super::control::{Button, Kind};
 use super::{Form, FormError};
+use crate::web::document_url;
 use crate::web::form_data::{self, PLAIN, URL_ENCODED};
 
 impl Form {
@@ -66,11 +65,7 @@ impl Form {
 
     /// An address of the page, its query in the page's encoding ("encoding-parse a URL").
     fn join(&self, address: &str) -> Result<Url, RequestError> {
-        let encoding = self.encoding.output_encoding();
-        Url::options()
-            .base_url(Some(&self.base))
-            .encoding_override(Some(&|query| Cow::Owned(encoding.encode(query).0.into_owned())))
-            .parse(address)
+        document_url::join(&self.base, address, self.encoding)
             .map_err(|error| RequestError::Url { url: address.to_owned(), reason: error.to_string() })
     }
 

@@ -265,7 +265,7 @@ impl<'a> Machine<'a> {
         if local == "rdf" {
             self.own_prefix.clear();
         }
-        if let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(self.document, &base).ok()) {
+        if let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(&self.document, &base).ok()) {
             self.document = base;
         }
     }
@@ -343,13 +343,13 @@ impl<'a> Machine<'a> {
             let base = attribute(start, "xml:base").and_then(|base| join_url(outer, &base).ok());
             let base = base.as_ref().unwrap_or(outer);
             // An address that its base cannot complete stays as it is written.
-            building.entry.loc = join_url(&base, &href).map_or(href, String::from);
+            building.entry.loc = join_url(base, &href).map_or(href, String::from);
         }
     }
 
     fn take_base(&mut self, start: &BytesStart<'_>) {
         if self.kind == Kind::Atom
-            && let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(self.document, &base).ok())
+            && let Some(base) = attribute(start, "xml:base").and_then(|base| join_url(&self.document, &base).ok())
             && let Some(building) = &mut self.entry
         {
             building.base = Some(base);
