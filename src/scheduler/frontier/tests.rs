@@ -10,7 +10,7 @@ use std::sync::{Arc, atomic::Ordering};
 use super::*;
 use crate::api::failure::FailureKind;
 use crate::scheduler::memory::MemoryStore;
-use crate::scheduler::message::{Accepted, Pacing, RobotsAnswer};
+use crate::scheduler::message::{Accepted, Paced, Pacing, RobotsAnswer};
 use crate::scheduler::testing::{Fault, Fragile, child, config, job, unfiltered, with_priority};
 use crate::web::robots::Robots;
 

@@ -50,20 +50,31 @@ pub(super) fn job(job: &Job, not_before: Duration, into: &mut Vec<u8>) {
     if let Some(first) = first_url {
         field(wire::FIRST_URL, into, |into| near(first, text, into));
     }
-    let mut newest = wire::LAST_OF_1;
     if let Some(extra) = extra {
         rare(extra, into);
-        if extra.max_bytes.is_some() || extra.dont_cache {
-            newest = wire::DONT_CACHE;
-        }
     }
-    if let Some(referring) = referring {
-        newest = wire::REFERRING;
-        field(wire::REFERRING, into, |into| into.push(policy(referring)));
-    }
+    let newest = later(referring, extra, into);
     if let Some(version) = into.get_mut(place).filter(|_| newest > wire::LAST_OF_1) {
         *version = VERSION;
     }
+}
+
+/// The fields that came with version 2, in the order of their tags; the last tag that was written.
+fn later(referring: Option<Referring>, extra: Option<&Extra>, into: &mut Vec<u8>) -> u8 {
+    let mut newest = wire::LAST_OF_1;
+    if let Some(referring) = referring {
+        newest = wire::REFERRING;
+        field(newest, into, |into| into.push(policy(referring)));
+    }
+    if extra.is_some_and(|extra| extra.dont_cache) {
+        newest = wire::DONT_CACHE;
+        field(newest, into, |_| {});
+    }
+    if let Some(limit) = extra.and_then(|extra| extra.max_bytes) {
+        newest = wire::MAX_BYTES;
+        field(newest, into, |into| number(limit, into));
+    }
+    newest
 }
 
 /// The number of a policy is its place among all.
@@ -91,8 +102,9 @@ fn flags(kind: JobKind, has_parent: bool, is_later: bool, unfiltered: bool, extr
 }
 
 fn rare(extra: &Extra, into: &mut Vec<u8>) {
-    let Extra { method, headers, cookies, body, meta, timeout, max_bytes, retries, lease, session_key, .. } = extra;
-    let Extra { handle_status, dont_cache, .. } = extra;
+    let Extra { method, headers, cookies, body, meta, timeout, retries, lease, session_key, .. } = extra;
+    // Those of later versions come after all of these.
+    let Extra { handle_status, dont_cache: _, max_bytes: _, .. } = extra;
     // The four that are left out are flags.
     let Extra { keep_lease: _, no_redirect: _, ignore_robots: _, allow_offsite: _, .. } = extra;
     if *method != Method::GET {
@@ -143,12 +155,6 @@ fn rare(extra: &Extra, into: &mut Vec<u8>) {
             into.push(1);
             codes.iter().for_each(|code| number(u64::from(*code), into));
         }),
-    }
-    if let Some(limit) = max_bytes {
-        field(wire::MAX_BYTES, into, |into| number(*limit, into));
-    }
-    if *dont_cache {
-        field(wire::DONT_CACHE, into, |_| {});
     }
 }
 

@@ -6,6 +6,7 @@ use http::Method;
 
 use super::*;
 use crate::api::middleware::{AfterResponse, Attempting, Middleware};
+use crate::downloader::message::Hop;
 use crate::downloader::transport::Outgoing;
 use crate::settings::CachePolicy;
 
@@ -236,7 +237,7 @@ async fn a_stored_redirect_is_followed() {
     wire.get(A, [Answer::redirect(301, "/b")]);
     let stage = stage(&wire, &settings(dir.path(), CachePolicy::Dummy));
     for _ in 0..2 {
-        let Verdict::Redirect { to, .. } = stage.run(&job(A), &plain("a")).await.0 else { panic!() };
+        let Verdict::Redirect(Hop { to, .. }) = stage.run(&job(A), &plain("a")).await.0 else { panic!() };
         assert_eq!(to.as_str(), "https://shop.example/b");
     }
     assert_eq!(wire.asked().len(), 1);

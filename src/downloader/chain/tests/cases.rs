@@ -1,6 +1,7 @@
 //! Redirects that other crawlers let cookies and credentials go astray by; each hop is decided by the chain.
 
 use super::*;
+use crate::downloader::message::Hop;
 
 const K01: &str = include_str!("../../../../tests/data/cases/K01-cookie-changed-by-the-redirect.json");
 const K02: &str = include_str!("../../../../tests/data/cases/K02-identity-stays-with-its-site.json");
@@ -35,7 +36,7 @@ fn anonymous() -> Grant {
 async fn follow(stage: &Stage, mut job: Job, of: impl Fn(&url::Url) -> Grant) -> Verdict {
     loop {
         match stage.run(&job, &of(job.url())).await.0 {
-            Verdict::Redirect { to, .. } => {
+            Verdict::Redirect(Hop { to, .. }) => {
                 let mut next = job.request.clone();
                 if job.url().origin() != to.origin() {
                     next.drop_credentials();
