@@ -111,7 +111,7 @@ mod tests {
             ("news -s CONCURRENT_REQUESTS=none", &["CONCURRENT_REQUESTS", "-s", "none", "whole number"]),
             ("news -L LOUD", &["LOG_LEVEL", "LOUD", "DEBUG"]),
             ("news -c nowhere.toml", &["nowhere.toml", "cannot be read", "-c"]),
-            ("news -o items.xml", &["xml", "jsonl"]),
+            ("news -o items.parquet", &["parquet", "jsonl"]),
             ("news -o a.csv -o a.csv:json", &["two feeds go to a.csv"]),
             ("news -s JOB_ID=", &["JOB_ID (-s)", "found string \"\"", "leave it out"]),
             ("news -s APCLOUDY_URL=http://a", &["APCLOUDY_URL (-s)", "APCLOUDY_API_KEY (not set)"]),

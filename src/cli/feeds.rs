@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_wrong_feed_is_named() {
         for (uri, parts) in
-            [("a.xml", &["FEEDS", "\"xml\"", "jsonl"][..]), ("%(color)s.csv", &["FEEDS", "%(color)s", "%(time)s"])]
+            [("a.parquet", &["FEEDS", "\"parquet\"", "jsonl"][..]), ("%(color)s.csv", &["FEEDS", "%(color)s", "%(time)s"])]
         {
             let error = feeds(&with(&[(uri, None, false)]), None, "shop", &arguments()).unwrap_err();
             assert_eq!(error.code(), 64);

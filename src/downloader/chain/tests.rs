@@ -24,6 +24,7 @@ mod cases;
 mod identities;
 mod leading;
 mod leases;
+mod live;
 
 const PAGE: &str = "https://shop.example/p?page=1";
 
@@ -144,7 +145,11 @@ async fn a_request_is_merged_by_precedence() {
     assert_eq!(stage.wire.asked()[1].limits.max_bytes, 1000);
     own.kind = JobKind::Robots;
     stage.verdict(&own).await;
-    assert_eq!(stage.wire.asked()[2].limits.max_bytes, 64 << 20, "that of a page is not for the robots.txt it waits for");
+    assert_eq!(
+        stage.wire.asked()[2].limits.max_bytes,
+        robots::MAX_BYTES + 1,
+        "that of a page is not for the robots.txt it waits for"
+    );
     assert!(sent.proxy.is_some() && &*sent.identity.name == "a");
 }
 
@@ -506,17 +511,4 @@ async fn a_fault_hook_may_repeat_what_the_rules_would_not() {
         }
         assert_eq!(stage.stats.count("retry/max_reached"), i64::from(!repeated));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn changed_settings_count_for_what_is_decided_next() {
-    let stage = Stage::new(ScriptedTransport::with_default(|_| Answer::new(503, "")));
-    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Retry { .. }));
-    let settings = Settings { retry_enabled: false, download_timeout: Duration::from_secs(9), ..Settings::default() };
-    stage.chain.live(&settings);
-    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Fail(..)));
-    let asked = stage.wire.asked();
-    assert_eq!((asked[0].limits.total.as_secs(), asked[1].limits.total.as_secs()), (180, 9));
-    stage.chain.live(&Settings { retry_http_codes: vec![418], ..Settings::default() });
-    assert!(matches!(stage.verdict(&job(PAGE)).await, Verdict::Fail(..)), "503 is not among the codes any more");
 }

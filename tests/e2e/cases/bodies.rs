@@ -54,8 +54,9 @@ fn case_g01_the_limit_of_a_body_counts_what_it_unpacks_to() {
         assert!(bomb["reason"].as_str().unwrap().contains("max size (65536)"), "{coding}: {bomb}");
         assert_eq!(crawled.item("http://a.test/ok")["text"], "ok", "{coding}");
         assert_eq!(stand.site.pages().len(), 2, "{coding}: it is not asked for again");
-        let warned = crawled.ended.err.lines().any(|line| line.contains("WARN") && line.contains("http://a.test/bomb"));
-        assert!(warned, "{coding}: {}", crawled.ended);
+        // Louder than the WARNING of the case: the request has failed for good.
+        let named = crawled.ended.err.lines().any(|line| line.contains("ERROR") && line.contains("http://a.test/bomb"));
+        assert!(named, "{coding}: {}", crawled.ended);
     }
 }
 

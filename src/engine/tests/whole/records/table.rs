@@ -227,10 +227,9 @@ pub(super) fn table() -> Vec<Row> {
             &[],
         ),
         row(
-            "robots.txt that redirects without end",
+            "robots.txt that redirects without end counts as missing",
             || robots(vec![Answer::redirect(302, "/robots.txt")], vec![follow(ROOT)]).with(|s| s.redirect_max_times = 1),
             &[
-                "GET 0 http://a.test/ of none IgnoreRequest: robots.txt could not be read, so the page may not be fetched for now: max redirections reached: 1 were followed, REDIRECT_MAX_TIMES allows 1",
                 "GET 302 http://a.test/robots.txt of none IgnoreRequest: max redirections reached: 1 were followed, REDIRECT_MAX_TIMES allows 1",
             ],
             &["GET 302 http://a.test/robots.txt of none"],
