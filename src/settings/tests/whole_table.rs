@@ -48,7 +48,7 @@ fn samples(key: &Key) -> (Value, String, Value) {
         ("HTML_ENGINE", _) => (json!("compare"), "compare".to_owned()),
         ("HTTPCACHE_POLICY", _) => (json!("rfc9111"), "rfc9111".to_owned()),
         (_, "boolean or auto") => (json!(false), "False".to_owned()),
-        (_, "table of hosts") => typed(json!({"a.example": "127.0.0.1:80"})),
+        ("HOSTS", _) => typed(json!({"a.example": "127.0.0.1:80"})),
         (_, "boolean") => (json!(true), "True".to_owned()),
         (_, "integer") => (json!(11), " 11 ".to_owned()),
         (_, "number") => (json!(0.25), "0.25".to_owned()),
