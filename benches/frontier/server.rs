@@ -77,7 +77,7 @@ pub(crate) fn run(case: &Case, count: u64) -> Figures {
     let parsed: RedisUrl = url.parse().unwrap();
     let job = format!("bench-{}", std::process::id());
     let member = Membership { job: job.clone(), spider: "bench".to_owned(), worker: "one".to_owned() };
-    let pacing = Pacing { per_slot: u32::MAX, delay: Duration::ZERO, ..Pacing::default() };
+    let pacing = Pacing { per_slot: usize::MAX, ..Pacing::default() };
     let options = RedisOptions { pacing, reply_timeout: Duration::from_secs(60), ..RedisOptions::default() };
     let mut store = RedisStore::open(&parsed, member, options.clone()).unwrap();
     let base = used(&url).unwrap();

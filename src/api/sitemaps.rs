@@ -79,15 +79,18 @@ pub struct Sitemaps<T> {
     rules: Vec<Rule<T>>,
     follow: Vec<Regex>,
     since: Option<Timestamp>,
-    filter: Option<Box<dyn Fn(&Entry) -> bool + Send + Sync>>,
+    filter: Option<Wanted>,
     alternates: Alternates,
     limits: Limits,
     error: Option<SelectorError>,
 }
 
+type Wanted = Box<dyn Fn(&Entry) -> bool + Send + Sync>;
+type StepOf<T> = Box<dyn Fn(&Url) -> T + Send + Sync>;
+
 struct Rule<T> {
     pattern: Regex,
-    step: Box<dyn Fn(&Url) -> T + Send + Sync>,
+    step: StepOf<T>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -106,9 +106,12 @@ fn case_t02_retry_count_off_by_one() {
     }
 }
 
+/// When a site was asked, and what it answered.
+type Log = Vec<(Instant, u16)>;
+
 /// A site that answers 429 in five milliseconds when it was asked less than 600 ms before, else 200; and what it answered.
-fn impatient() -> (ScriptedTransport, Arc<Mutex<Vec<(Instant, u16)>>>) {
-    let log: Arc<Mutex<Vec<(Instant, u16)>>> = Arc::default();
+fn impatient() -> (ScriptedTransport, Arc<Mutex<Log>>) {
+    let log: Arc<Mutex<Log>> = Arc::default();
     let seen = log.clone();
     let wire = ScriptedTransport::with_default(move |_| {
         let (now, mut seen) = (Instant::now(), seen.lock().unwrap());
@@ -120,7 +123,7 @@ fn impatient() -> (ScriptedTransport, Arc<Mutex<Vec<(Instant, u16)>>>) {
     (wire, log)
 }
 
-fn throttled(pages: usize, randomize: bool) -> (Outcome, Vec<(Instant, u16)>) {
+fn throttled(pages: usize, randomize: bool) -> (Outcome, Log) {
     let (wire, log) = impatient();
     let mut stand = Stand::new().start((0..pages).map(|n| follow(&format!("http://a.test/{n}")))).with(|s| {
         s.autothrottle_enabled = true;
