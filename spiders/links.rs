@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use dragline::api::Sitemaps;
 use dragline::prelude::*;
+use dragline::web::media_type::MediaType;
 
 steps! {
     pub(crate) enum Step for Links {
@@ -156,7 +157,7 @@ impl Links {
 
     async fn page(&self, response: Response, out: &mut Out<Self>, found_on: Option<Found>) -> CallbackResult {
         let url = response.url().to_string();
-        let is_html = response.header("content-type").is_none_or(|value| value.contains("html"));
+        let is_html = MediaType::of_headers(response.headers()).is_none_or(|kind| kind.is_html());
         let links = if is_html { response.links() } else { Vec::new() };
         let count = links.len();
         let host = response.url().host_str().unwrap_or_default();

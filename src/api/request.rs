@@ -384,6 +384,14 @@ impl Request {
         }
     }
 
+    /// Drops what it says of its lease: that was meant for the host it has left.
+    pub(crate) fn drop_lease_target(&mut self) {
+        if let Some(extra) = &mut self.extra {
+            extra.lease = None;
+            extra.session_key = None;
+        }
+    }
+
     pub(crate) fn timeout_value(&self) -> Option<Duration> {
         self.extra.as_ref().and_then(|x| x.timeout)
     }

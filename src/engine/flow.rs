@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use url::Url;
 
 use super::act::Act;
 use super::hub::Hub;
@@ -125,7 +126,9 @@ impl Hub {
         }
         if let Some(job) = &mut ticket.job {
             // What a stop cut off is no attempt of the next run's.
-            let counts = attempt.sent_at.is_some() && (!cancelled || lost.is_some());
+            // One that is repeated without having been sent (a middleware's own answer) counts too, or it would be for ever.
+            let was_made = attempt.sent_at.is_some() || matches!(verdict, Made::Retry { .. });
+            let counts = was_made && (!cancelled || lost.is_some());
             Arc::make_mut(job).attempts += u32::from(counts);
         }
         let Some(job) = ticket.job.clone() else { return };
@@ -346,6 +349,9 @@ impl Hub {
         if job.url().origin() != to.origin() {
             next.request.drop_credentials();
         }
+        if !stays && leaves(job.url(), &to) {
+            next.request.drop_lease_target();
+        }
         if let Some(policy) = referrer_policy {
             next.request.refer_by(policy);
         }
@@ -399,7 +405,7 @@ impl Hub {
             Verdict::Go if !wait.is_zero() => {
                 // It waits in the queue: there it holds no place of anybody's, and survives the process.
                 self.free_slot(id);
-                self.keep_hop(id, now);
+                self.keep_hop(id, wait, now);
                 self.put_back_after_group(id, wait, now);
             }
             Verdict::Go => {
@@ -483,6 +489,12 @@ impl Hub {
             self.holds.push_back((now + self.config.report_hold, id));
         }
     }
+}
+
+/// Whether a hop leads to another host, or to where anybody on the way can read it: what a request says itself of its lease
+/// is about the first one.
+fn leaves(from: &Url, to: &Url) -> bool {
+    from.host_str() != to.host_str() || (from.scheme() == "https" && to.scheme() == "http")
 }
 
 fn robots_forbidden() -> Fault {

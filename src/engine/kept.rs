@@ -21,6 +21,9 @@ use crate::scheduler::message::{Control as SchedulerControl, Scope};
 /// for one may wait for this very one.
 const FIRST: i32 = 1 << 20;
 
+/// Longest wait of a hop that its lease waits with.
+const KEPT_FOR_HOP: Duration = Duration::from_secs(10);
+
 /// A lease that ends sooner serves nobody any more.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
 
@@ -79,9 +82,10 @@ impl Hub {
         }
     }
 
-    /// Keeps the lease of a hop that has to wait in the queue.
-    pub(super) fn keep_hop(&mut self, id: u64, now: Instant) {
-        if !self.phase.pulls() {
+    /// Keeps the lease of a hop that has to wait in the queue, unless it waits for so long that others need the identity
+    /// more. In a fleet another worker may take the hop, and knows nothing of the lease.
+    pub(super) fn keep_hop(&mut self, id: u64, wait: Duration, now: Instant) {
+        if !self.phase.pulls() || self.config.is_shared || wait > KEPT_FOR_HOP {
             return;
         }
         let Some(ticket) = self.tickets.get_mut(&id) else { return };

@@ -5,6 +5,9 @@
 
 use super::ext_value;
 
+/// Parameters that are read.
+const MOST: usize = 64;
+
 /// A parsed value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentDisposition {
@@ -35,6 +38,10 @@ impl ContentDisposition {
             let (parameter, beyond) = parameter(after);
             rest = beyond;
             let Some(Parameter { name, value, is_quoted }) = parameter else { continue };
+            // Each is compared with those before it.
+            if plain.len() + extended.len() >= MOST {
+                break;
+            }
             match name.strip_suffix('*') {
                 Some(name) if extended.iter().all(|(known, _)| known != name) => {
                     // A quoted one is none: its characters stand for themselves (RFC 8187, 3.2).

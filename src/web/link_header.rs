@@ -7,6 +7,9 @@ use url::Url;
 use super::ext_value;
 use super::location::resolve_location;
 
+/// Attributes of one link that are read.
+const MOST: usize = 64;
+
 /// One link of a `Link` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,7 +64,8 @@ pub fn header_links(value: &[u8], base: &Url) -> Vec<HeaderLink> {
 fn link(address: &[u8], attributes: Vec<(String, String)>, base: &Url) -> Option<HeaderLink> {
     let mut link = HeaderLink { url: resolved(address, base)?, rel: Vec::new(), anchor: None, params: Vec::new() };
     let mut has_rel = false;
-    for (name, value) in attributes {
+    // Each is compared with those before it.
+    for (name, value) in attributes.into_iter().take(MOST) {
         match name.as_str() {
             // The first one counts (3.3).
             "rel" if !has_rel => {

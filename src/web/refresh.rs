@@ -10,6 +10,7 @@ use encoding_rs::Encoding;
 use memchr::memchr2_iter;
 use url::Url;
 
+use super::document_url;
 use crate::html::Page;
 
 /// Bytes of a body in which a declaration is looked for.
@@ -53,13 +54,7 @@ impl Refresh {
     /// the page itself, and for what is no URL.
     #[must_use]
     pub fn target(&self, base: &Url, encoding: &'static Encoding) -> Option<Url> {
-        let text = self.url.as_deref()?;
-        // More than two slashes in front of a host count as two (WHATWG URL, special authority ignore slashes state).
-        let host_first = text.trim_start_matches(['/', '\\']);
-        let is_authority = text.len() - host_first.len() > 2 && matches!(base.scheme(), "http" | "https");
-        let joined = if is_authority { format!("//{host_first}") } else { text.to_owned() };
-        let encoding = encoding.output_encoding();
-        Url::options().base_url(Some(base)).encoding_override(Some(&|query| encoding.encode(query).0)).parse(&joined).ok()
+        document_url::join(base, self.url.as_deref()?, encoding).ok()
     }
 }
 

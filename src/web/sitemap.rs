@@ -19,6 +19,8 @@ use url::Url;
 use source::Source;
 use xml::Machine;
 
+use super::reference::join_url;
+
 pub use lastmod::parse_lastmod;
 
 /// Longest text of one field that is kept, in bytes. An address beyond it is no entry.
@@ -278,7 +280,7 @@ impl Alternate {
 }
 
 fn resolve(address: &str, sitemap: &Url) -> Option<Url> {
-    sitemap.join(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+    join_url(sitemap, address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// The next line that is an absolute address of http or https; all others are passed over.

@@ -7,8 +7,10 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::{Chain, asked_wait, counters};
+use crate::api::failure::{FailureKind, Fault};
 use crate::downloader::message::{Attempt, Verdict};
 use crate::downloader::middleware::http_cache::{Asked, Came, Looked, Then};
+use crate::downloader::middleware::retry::{self, Allowance};
 use crate::downloader::progress::Tally;
 use crate::downloader::transport::{Outgoing, Reply};
 use crate::plane::Grant;
@@ -102,7 +104,14 @@ impl Chain {
                 cache.settle(then, is_tried_again(&ended.0)).await;
                 ended
             }
-            Came::Again => (self.retry(job, GONE.to_owned(), None, Some(Duration::ZERO)), seen.attempt(tally)),
+            Came::Again if job.attempts == 0 || retry::allowance(&self.live.now().retry, job) == Allowance::Left => {
+                (self.retry(job, GONE.to_owned(), None, Some(Duration::ZERO)), seen.attempt(tally))
+            }
+            Came::Again => {
+                let message = "the site says that the stored answer still holds, and that can be neither read nor removed; see to \
+                               HTTPCACHE_DIR";
+                (Verdict::Fail(Fault::new(FailureKind::NotCached, message), None), seen.attempt(tally))
+            }
         }
     }
 

@@ -33,7 +33,9 @@ impl HttpAuth {
     /// before a default header.
     pub(crate) fn add(&self, headers: &mut HeaderMap, job: &Job, credential: &Credential) {
         let is_named = credential.headers.contains_key(AUTHORIZATION)
-            || job.request.headers().is_some_and(|own| own.contains_key(AUTHORIZATION));
+            || job.request.headers().is_some_and(|own| own.contains_key(AUTHORIZATION))
+            || !job.url().username().is_empty()
+            || job.url().password().is_some();
         if !is_named && self.is_for(job.url()) && !is_downgraded(job) {
             headers.insert(AUTHORIZATION, self.value.clone());
         }

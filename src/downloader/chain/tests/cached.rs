@@ -244,6 +244,42 @@ async fn a_stored_redirect_is_followed() {
 }
 
 #[tokio::test]
+async fn a_page_that_redirects_to_itself_with_a_cookie_is_stored_as_it_is_after_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let wire = ScriptedTransport::new();
+    wire.get(A, [Answer::redirect(302, "/a").header("set-cookie", "s=1"), Answer::html("in")]);
+    let stage = stage(&wire, &settings(dir.path(), CachePolicy::Dummy));
+    let first = job(A);
+    let Verdict::Redirect(Hop { to, .. }) = stage.run(&first, &plain("a")).await.0 else { panic!() };
+    assert_eq!(to.as_str(), A);
+    let hop = Job { hops: 1, chain: vec![first.key], ..first };
+    let answer = reply(stage.run(&hop, &plain("a")).await.0);
+    assert_eq!((&*answer.body, answer.flags.cached), (&b"in"[..], false));
+    assert_eq!(given(&stage, A).await, is("in", true));
+}
+
+#[tokio::test]
+async fn who_is_named_outside_of_the_lease_gets_nobody_elses_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let wire = ScriptedTransport::new();
+    wire.get(A, ["nobody", "anna", "bob", "signed"].map(Answer::html));
+    let stage = stage(&wire, &settings(dir.path(), CachePolicy::Dummy));
+    let as_user = |name: &str| {
+        let mut job = job(A);
+        job.request.cookie("user", name);
+        job
+    };
+    let mut signed = job(A);
+    signed.request.header("authorization", "Bearer canary").unwrap();
+    for cached in [false, true] {
+        for (job, body) in [(job(A), "nobody"), (as_user("anna"), "anna"), (as_user("bob"), "bob"), (signed.clone(), "signed")] {
+            let answer = reply(stage.run(&job, &plain("a")).await.0);
+            assert_eq!((std::str::from_utf8(&answer.body).unwrap(), answer.flags.cached), (body, cached));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_robots_txt_that_could_not_be_read_is_asked_for_again() {
     let dir = tempfile::tempdir().unwrap();
     let wire = ScriptedTransport::new();

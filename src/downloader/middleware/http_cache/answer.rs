@@ -162,7 +162,7 @@ impl HttpCache {
         let url = bare(job.url());
         rfc9111::strip(&mut headers);
         granted::clear_headers(&mut headers, &url, &grant.credential);
-        if secrets::repeats(&grant.credential, &headers, &reply.body) {
+        if secrets::repeats(&grant.credential, &question.headers, &headers, &reply.body) {
             self.stats.inc("httpcache/withheld");
             return None;
         }

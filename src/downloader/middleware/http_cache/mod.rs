@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use http::{HeaderMap, Method};
+use http::header::{AUTHORIZATION, COOKIE};
+use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
 
 pub(crate) use self::answer::{Came, Then};
@@ -23,6 +24,7 @@ use self::rules::{CacheRules, Good, Kind};
 use crate::api::failure::{FailureKind, Fault};
 use crate::api::stats::Stats;
 use crate::downloader::cache_store::{CacheError, CacheStore, EntryName, Found};
+use crate::downloader::middleware::granted;
 use crate::downloader::progress::Tally;
 use crate::downloader::transport::{Outgoing, Reply};
 use crate::plane::{Grant, IdentityKey};
@@ -89,13 +91,13 @@ impl HttpCache {
         let kind = self.rules.kind(job.url().scheme(), &outgoing.method, &outgoing.headers);
         if kind == Kind::Unsafe {
             return Looked::Ask(Asked(State::Unsafe(
-                [Method::GET, Method::HEAD].map(|method| self.name(job, grant, &method, b"")),
+                [Method::GET, Method::HEAD].map(|method| self.name(job, grant, outgoing, &method, b"")),
             )));
         }
         if job.request.passes_cache() || kind == Kind::Passed {
             return Looked::Ask(Asked(State::Passed));
         }
-        let name = self.name(job, grant, &outgoing.method, &outgoing.body);
+        let name = self.name(job, grant, outgoing, &outgoing.method, &outgoing.body);
         let mut question = Question {
             name,
             method: outgoing.method.clone(),
@@ -103,7 +105,11 @@ impl HttpCache {
             most: outgoing.limits.max_bytes,
             stale: None,
         };
-        if let Some(found) = self.find(&question).await {
+        // A chain that comes back to a URL (for the cookie that was set meanwhile) wants another answer than the one before:
+        // the new one takes the place of what is stored.
+        let comes_back = job.chain.contains(&job.key);
+        let found = if comes_back { None } else { self.find(&question).await };
+        if let Some(found) = found {
             match self.rules.good(&found.head, &question.method, &question.headers, SystemTime::now()) {
                 Good::AsItIs(age) => {
                     if let Some(reply) = self.load(&question, found, age, tally).await {
@@ -129,11 +135,17 @@ impl HttpCache {
         Looked::Ask(Asked(State::Cached(Box::new(question))))
     }
 
-    /// The name under which the answer to a request is stored.
-    fn name(&self, job: &Job, grant: &Grant, method: &Method, body: &[u8]) -> EntryName {
+    /// The name under which the answer to a request is stored: who asks, by lease or otherwise, and for what. The URL is that
+    /// which goes out, as hooks may change it, without what the lease adds.
+    fn name(&self, job: &Job, grant: &Grant, outgoing: &Outgoing, method: &Method, body: &[u8]) -> EntryName {
         let IdentityKey { site, name } = &grant.identity;
-        let url = canonicalize(job.url().as_str()).unwrap_or_else(|_| job.url().as_str().to_owned());
-        self.store.name(&[site.as_bytes(), name.as_bytes(), method.as_str().as_bytes(), url.as_bytes(), body])
+        let mut url = outgoing.url.clone();
+        if granted::clear(&mut url, &grant.credential).is_err() {
+            url.clone_from(job.url());
+        }
+        let url = canonicalize(url.as_str()).unwrap_or_else(|_| url.as_str().to_owned());
+        let parts = [site.as_bytes(), name.as_bytes(), method.as_str().as_bytes(), url.as_bytes(), body];
+        self.store.name(&[&parts[..], &named_otherwise(job, grant, outgoing)].concat())
     }
 
     /// What is stored for a question and was an answer to the same.
@@ -194,6 +206,15 @@ impl HttpCache {
             tracing::warn!(%error, "the HTTP cache is not of use for a request; further ones are only counted ({key})");
         }
     }
+}
+
+/// Whom a request names that its lease does not: by `Authorization`, or by cookies of the spider's.
+fn named_otherwise<'a>(job: &'a Job, grant: &Grant, outgoing: &'a Outgoing) -> Vec<&'a [u8]> {
+    let by_lease = grant.credential.headers.get(AUTHORIZATION);
+    let user = outgoing.headers.get(AUTHORIZATION).filter(|value| by_lease != Some(*value));
+    let header = job.request.headers().and_then(|own| own.get(COOKIE));
+    let cookies = job.request.cookies().iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    user.into_iter().chain(header).map(HeaderValue::as_bytes).chain(cookies).collect()
 }
 
 impl fmt::Debug for HttpCache {

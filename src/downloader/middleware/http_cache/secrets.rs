@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -19,9 +20,16 @@ const SECRET_FROM: usize = 8;
 /// Headers a browser sends to everybody: a page that repeats them tells nothing.
 const PUBLIC: [&str; 6] = ["user-agent", "cookie", "referer", "origin", "dnt", "upgrade-insecure-requests"];
 
-/// Whether headers or body have a value of the credential in them.
-pub(crate) fn repeats(credential: &Credential, headers: &HeaderMap, body: &[u8]) -> bool {
-    let secrets = secrets(credential);
+/// Whether headers or body have a value of the credential in them, or the `Authorization` that was sent.
+pub(crate) fn repeats(credential: &Credential, sent: &HeaderMap, headers: &HeaderMap, body: &[u8]) -> bool {
+    let mut secrets = secrets(credential);
+    if let Some(value) = sent.get(AUTHORIZATION) {
+        // What follows `Basic` is the secret.
+        let value = value.as_bytes();
+        let at = memchr::memchr(b' ', value).unwrap_or(0);
+        secrets.insert(value.get(at..).unwrap_or_default().trim_ascii().to_vec());
+        secrets.retain(|secret| !secret.is_empty());
+    }
     let is_in = |text: &[u8]| secrets.iter().any(|secret| memchr::memmem::find(text, secret).is_some());
     !secrets.is_empty() && (headers.values().any(|value| is_in(value.as_bytes())) || is_in(body))
 }
@@ -105,10 +113,22 @@ mod tests {
             ("Mozilla/5.0 of anna, en-GB, en;q=0.5, 9, sid, key, token, 12345678, canary", false),
         ] {
             let mut headers = HeaderMap::new();
-            assert_eq!(repeats(&credential(), &headers, format!("<p>{text}</p>").as_bytes()), is_told, "{text}");
+            assert_eq!(
+                repeats(&credential(), &HeaderMap::new(), &headers, format!("<p>{text}</p>").as_bytes()),
+                is_told,
+                "{text}"
+            );
             headers.insert("x-echo", HeaderValue::from_str(text).unwrap());
-            assert_eq!(repeats(&credential(), &headers, b""), is_told, "{text}");
-            assert!(!repeats(&Credential::default(), &headers, text.as_bytes()));
+            assert_eq!(repeats(&credential(), &HeaderMap::new(), &headers, b""), is_told, "{text}");
+            assert!(!repeats(&Credential::default(), &HeaderMap::new(), &headers, text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_page_that_repeats_the_authorization_that_was_sent_is_told() {
+        let sent = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_static("Basic YW5uYTpjYW5hcnk="))]);
+        for (page, is_told) in [("<pre>Basic YW5uYTpjYW5hcnk=</pre>", true), ("YW5uYTpjYW5hcnk=", true), ("Basic", false)] {
+            assert_eq!(repeats(&Credential::default(), &sent, &HeaderMap::new(), page.as_bytes()), is_told, "{page}");
         }
     }
 }

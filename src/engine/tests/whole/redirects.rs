@@ -51,6 +51,22 @@ fn a_redirect_to_another_origin_gets_a_lease_of_its_own_and_no_credential() {
 }
 
 #[test]
+fn what_a_request_says_of_its_lease_is_about_its_own_host() {
+    let start = make(&a("go"), |request| {
+        request.lease("shop", "web").session_key("mine");
+    });
+    let done = Stand::new()
+        .start([start])
+        .answers(&a("go"), [Answer::redirect(302, "/on")])
+        .answers(&a("on"), [Answer::redirect(302, "http://b.test/there")])
+        .run();
+    done.assert_whole();
+    let sites: Vec<_> = done.granted.iter().map(|(_, _, ask)| (&*ask.site, ask.session_key.is_some())).collect();
+    assert_eq!(sites.last(), Some(&("b.test", false)), "{sites:?}");
+    assert!(sites[..sites.len() - 1].iter().all(|(site, _)| *site == "shop"), "{sites:?}");
+}
+
+#[test]
 fn a_chain_ends_at_redirect_max_times() {
     let mut stand = Stand::new().start([follow(&a("0"))]).with(|s| s.redirect_max_times = 3);
     for n in 0..9 {

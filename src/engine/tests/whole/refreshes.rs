@@ -35,19 +35,29 @@ fn a_refresh_after_a_time_waits_for_it_and_keeps_its_lease() {
     let mut stand = Stand::new()
         .start([follow(&a("1")), follow(&a("other"))])
         .with(|s| s.concurrent_requests = 1)
-        .answers(&a("1"), [leads(40, "/2")])
+        .answers(&a("1"), [leads(9, "/2")])
         .answers(&a("2"), [leads(0, "/3")])
         .page(&a("3"), [item("x")]);
     stand.identities = Some(identities("a", 2));
     stand.leases = vec![rule("a.test", "a")];
     let done = stand.run();
     done.assert_whole();
-    assert_eq!(seconds(&done), [0, 0, 40, 40], "others go meanwhile");
+    assert_eq!(seconds(&done), [0, 0, 9, 9], "others go meanwhile");
     let lease = |path: &str| &done.reports.iter().find(|(_, r)| r.path == path).unwrap().1.lease;
     assert!(lease("/1") == lease("/2") && lease("/2") == lease("/3"));
     assert_eq!(done.granted.len(), 2);
     assert_eq!(["lease/kept", "lease/kept_used", "lease/kept_lost"].map(|key| done.count(key)), [1, 1, 0]);
     assert_eq!((done.ids(), done.ended.books.handled), (vec!["x".to_owned()], 2));
+}
+
+#[test]
+fn a_refresh_that_waits_for_long_gives_its_lease_back_meanwhile() {
+    let stand = Stand::new().start([follow(&a("1"))]).answers(&a("1"), [leads(40, "/2")]).page(&a("2"), [item("x")]);
+    let done = stand.run();
+    done.assert_whole();
+    let granted: Vec<_> = done.granted.iter().map(|(at, ..)| at.as_secs()).collect();
+    assert_eq!((granted, done.count("lease/kept")), (vec![0, 40], 0));
+    assert_eq!(done.ids(), ["x"]);
 }
 
 #[test]

@@ -6,9 +6,37 @@ use super::script::{follow, make};
 use super::stand::{Outcome, Stand};
 use super::{MILLI, SECOND};
 use crate::api::failure::FailureKind;
+use crate::api::middleware::{Attempting, BeforeSend, Installed, Middleware};
+use crate::downloader::transport::{BodyFlags, Outgoing, Reply};
 use crate::testkit::transport::Answer;
 
 const PAGE: &str = "http://a.test/page";
+
+/// Answers everything itself, with a status that is retried.
+struct Busy;
+
+impl Middleware for Busy {
+    async fn before_send(&self, _: &mut Outgoing, _: Attempting<'_>) -> BeforeSend {
+        BeforeSend::Answer(Box::new(Reply {
+            status: http::StatusCode::SERVICE_UNAVAILABLE,
+            version: http::Version::HTTP_11,
+            headers: http::HeaderMap::new(),
+            body: bytes::Bytes::new(),
+            wire_bytes: 0,
+            flags: BodyFlags::default(),
+        }))
+    }
+}
+
+#[test]
+fn the_answer_of_a_middleware_is_retried_no_oftener_than_that_of_a_site() {
+    let mut stand = Stand::new().start([follow(PAGE)]);
+    stand.middlewares = vec![Installed::new("busy", 500, Busy)];
+    let done = stand.run();
+    done.assert_whole();
+    assert_eq!((done.asked.len(), done.count("retry/count"), done.count("retry/max_reached")), (0, 2, 1));
+    assert_eq!(done.ended.books.failed, 1);
+}
 
 fn dead(times: u32, own: Option<u32>, answer: Answer) -> Outcome {
     let start = make(PAGE, |request| {
