@@ -22,7 +22,7 @@ use crate::engine::window::Bytes;
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Report};
 use crate::reporter::message::Order as ReporterOrder;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
-use crate::scheduler::message::{Due, Order, Paced, Ready, Rest, Verdict};
+use crate::scheduler::message::{Control, Due, Order, Paced, Ready, Rest, Verdict};
 use crate::scheduler::store::Cursors;
 use crate::settings::{RequestRecords, Settings};
 
@@ -36,6 +36,10 @@ struct Alone {
 impl Alone {
     /// Hosts of `shop.test` are under rule 2, `free.test` under none.
     fn new() -> Self {
+        Self::of(false)
+    }
+
+    fn of(is_shared: bool) -> Self {
         let (now, stats, released) = (Instant::now(), Stats::new(), Arc::<Mutex<Vec<LeaseId>>>::default());
         let context = Context::new("alone", "1", Arguments::new(), Arc::new(Settings::default()), stats.clone(), |_| {});
         let list = released.clone();
@@ -56,7 +60,7 @@ impl Alone {
             close_after: CloseAfter::default(),
             cursors: Cursors::default(),
             is_finished: false,
-            is_shared: false,
+            is_shared,
             may_differ: Box::new(|_| false),
             stays: Box::new(|_, to| to.host_str().is_some_and(|host| host.ends_with("shop.test"))),
             ask: Box::new(|job| {
@@ -207,5 +211,23 @@ fn a_report_without_callback_carries_the_marks_of_rules() {
         assert_eq!((reports.len(), reports[0].markers.as_slice()), (1, &["captcha_page".to_owned()][..]));
         assert!(reports[0].release && reports[0].sent_at == alone.now);
         assert!(alone.released.lock().unwrap().is_empty(), "the report ends the lease");
+    }
+}
+
+#[test]
+fn a_limit_that_concerns_one_worker_stops_no_other() {
+    for (limit, is_of_all) in [
+        ("closespider_itemcount", true),
+        ("closespider_timeout", true),
+        ("memusage_exceeded", false),
+        ("closespider_timeout_no_item", false),
+        ("closespider_pagecount_no_item", false),
+    ] {
+        let mut alone = Alone::of(true);
+        alone.hub.stop(StopReason::Limit(limit), alone.now);
+        let acts = alone.acts();
+        let stops_all = acts.iter().any(|act| matches!(act, Act::SchedulerControl(Control::StopAll { .. })));
+        assert_eq!(stops_all, is_of_all, "{limit}");
+        assert!(acts.iter().any(|act| matches!(act, Act::SchedulerControl(Control::Stop))), "{limit}: this one leaves");
     }
 }
