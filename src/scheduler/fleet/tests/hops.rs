@@ -101,3 +101,29 @@ fn a_hop_whose_turn_comes_while_its_worker_sleeps_too_long_is_not_sent() {
         assert_eq!(paced_facts(&mut a), [(1, Verdict::PutBack)]);
     });
 }
+
+#[test]
+fn hops_keep_the_delay_that_their_hosts_robots_txt_asks_for() {
+    run_local(async {
+        let world = started();
+        let mut a = Worker::new(&world, "a", SchedulerConfig { robots_agent: Some("dragline".into()), ..config() }, None);
+        let read = |a: &mut Worker, host: &str, text: &str| {
+            a.offer(&[&format!("http://{host}/")]);
+            a.pull(1);
+            let robots = a.jobs().remove(0);
+            assert_eq!(robots.job.kind, JobKind::Robots);
+            a.control(Control::Robots { origin: format!("http://{host}").into(), rules: rules(text) });
+            a.end(&robots);
+        };
+        read(&mut a, "a.test", "");
+        a.pull(1);
+        let first = a.jobs().remove(0);
+        // The worker that follows the redirect has the rules, whatever the fleet knows.
+        read(&mut a, "b.test", "User-agent: *\nCrawl-delay: 10");
+        world.lock().unwrap().forget_crawl_delays();
+        a.order(Order::Freed { id: first.job.id, slot: first.slot.clone() });
+        a.order(Order::Hop { tag: Tag { ticket: 1, epoch: 0 }, job: redirected(&first, "http://b.test/to") });
+        a.turn();
+        assert_eq!(world.lock().unwrap().crawl_delay("b.test"), 10 * SECOND);
+    });
+}

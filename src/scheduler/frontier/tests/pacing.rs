@@ -121,6 +121,31 @@ fn case_p01_redirects_are_requests_of_the_slot_too() {
 }
 
 #[test]
+fn redirects_to_a_host_without_a_slot_keep_the_delay_that_its_robots_txt_asks_for() {
+    let mut played = Played::obeying();
+    played.pages(&["http://b.test/"]);
+    let robots = played.pull(9).jobs.remove(0);
+    played.end(&robots);
+    played.rules("http://b.test", "User-agent: *\nCrawl-delay: 10");
+    let page = played.pull(9).jobs.remove(0);
+    played.end(&page);
+    played.now += 60_000 * MS;
+    played.turn();
+    assert_eq!(played.frontier.slots.len(), 0, "the slot is gone, the rules are not");
+    played.facts.clear();
+    assert_eq!(played.hop(job(8, "http://b.test/8")).map(|paced| (paced.verdict, paced.wants_sent)), Some((Verdict::Go, true)));
+    assert!(played.hop(job(9, "http://b.test/9")).is_none());
+    played.order(Order::Sent { id: RequestId(8), slot: SlotKey("b.test".into()), at: played.now });
+    assert_eq!(played.turn(), Some(played.now + 10_000 * MS));
+    played.now += 9_999 * MS;
+    played.turn();
+    assert!(played.facts.is_empty());
+    played.now += MS;
+    played.turn();
+    assert!(matches!(played.facts.pop_front(), Some(Fact::Paced(_))));
+}
+
+#[test]
 fn case_u02_host_aliases_one_slot() {
     let pacing = Pacing { delay: 200 * MS, ..Pacing::default() };
     let mut site = Site::new(SchedulerConfig { pacing, robots_agent: Some("dragline".into()), ..config() }, 5 * MS);
