@@ -159,7 +159,7 @@ impl Frontier {
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
             Order::Sent { slot, at, .. } => self.sent(&slot, at, now),
-            Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            Order::Freed { slot, unsent, .. } => self.slots.freed(&slot.0, unsent, now),
             Order::Answered { slot, status, latency, sent } => self.heard(&slot, (status, latency), sent, now),
             // What concerns other workers concerns nobody here.
             Order::StartOver | Order::IdleOver => {}

@@ -12,7 +12,7 @@ use crate::api::context::Context;
 use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
-use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Verdict as Made};
+use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::engine::act::Act;
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Fact, StopReason};
@@ -31,6 +31,8 @@ struct Alone {
     stats: Stats,
     now: Instant,
     released: Arc<Mutex<Vec<LeaseId>>>,
+    /// Whether hosts have a delay.
+    is_paced: bool,
 }
 
 impl Alone {
@@ -83,7 +85,7 @@ impl Alone {
             memory_peak: || None,
             memory: crate::engine::memory_watch::MemoryWatch::of(&crate::settings::Settings::default(), || None),
         };
-        Self { hub: Hub::new(config, Bytes::new(1 << 20), now), stats, now, released }
+        Self { hub: Hub::new(config, Bytes::new(1 << 20), now), stats, now, released, is_paced: false }
     }
 
     fn acts(&mut self) -> Vec<Act> {
@@ -96,7 +98,7 @@ impl Alone {
         change(&mut request);
         let slot = SlotKey::of(request.url());
         let job = Box::new(Job::page(RequestId::child(None, 1), 1, request));
-        let due = Due { job, slot, wants_sent: false, verdict: Verdict::Go };
+        let due = Due { job, slot, wants_sent: self.is_paced, verdict: Verdict::Go };
         let ready = Ready { jobs: vec![due], books: Books::default(), next_due: None, after_offer: 0, seq: 1, rest: Rest::Ours };
         self.hub.fact(Fact::Ready(ready), self.now);
         self.acts().into_iter().find_map(|act| match act {
@@ -230,4 +232,35 @@ fn a_limit_that_concerns_one_worker_stops_no_other() {
         assert_eq!(stops_all, is_of_all, "{limit}");
         assert!(acts.iter().any(|act| matches!(act, Act::SchedulerControl(Control::Stop))), "{limit}: this one leaves");
     }
+}
+
+#[test]
+fn a_place_that_comes_back_tells_whether_its_sending_is_still_waited_for() {
+    let freed = |acts: Vec<Act>| {
+        acts.into_iter().find_map(|act| match act {
+            Act::Scheduler(Order::Freed { unsent, .. }) => Some(unsent),
+            _ => None,
+        })
+    };
+    let redirect = || Made::Redirect(Hop::to("http://far.test/".parse().unwrap()));
+    for (is_paced, is_sent, unsent) in [(true, true, false), (true, false, true), (false, false, false)] {
+        let mut alone = Alone { is_paced, ..Alone::new() };
+        let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();
+        alone.grant(tag);
+        let fetch = alone.acts().into_iter().find_map(|act| match act {
+            Act::Downloader(DownloaderOrder::Fetch { tag, wants_sent, .. }) => Some((tag, wants_sent)),
+            _ => None,
+        });
+        let (tag, wants_sent) = fetch.unwrap();
+        assert_eq!(wants_sent, is_paced);
+        if is_sent {
+            alone.hub.fact(Fact::Sent(Sent { tag, at: alone.now }), alone.now);
+        }
+        alone.fetched(tag, redirect(), Attempt::answered(302));
+        assert_eq!(freed(alone.acts()), Some(unsent), "paced {is_paced}, sent {is_sent}");
+    }
+    let mut alone = Alone { is_paced: true, ..Alone::new() };
+    let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();
+    alone.refuse(tag, RefusalKind::Invalid);
+    assert_eq!(freed(alone.acts()), Some(true));
 }

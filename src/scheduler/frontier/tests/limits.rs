@@ -112,7 +112,7 @@ fn a_page_that_was_not_fetched_does_not_count_and_a_retry_counts_once() {
         let mut ready = played.pull(1);
         let due = ready.jobs.remove(0);
         assert_eq!(due.verdict, Verdict::Go, "{attempts}");
-        played.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
+        played.order(Order::Freed { id: due.job.id, slot: due.slot.clone(), unsent: false });
         let job = Box::new(Job { attempts, ..*due.job });
         played.order(Order::PutBack { job, delay: Duration::ZERO });
     };

@@ -52,7 +52,7 @@ impl Site {
             self.played.now = next;
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= next) {
                 let due = entry.remove();
-                self.played.order(Order::Freed { id: due.job.id, slot: due.slot });
+                self.played.order(Order::Freed { id: due.job.id, slot: due.slot, unsent: false });
                 if due.job.kind == JobKind::Robots {
                     let origin = crate::scheduler::robots_gate::origin_of(due.job.url()).unwrap();
                     let rules = RobotsAnswer::Rules(Arc::new(Robots::allow_all()));
@@ -110,7 +110,7 @@ fn case_p01_redirects_are_requests_of_the_slot_too() {
     let first = played.pull(9).jobs.remove(0);
     played.order(Order::Sent { id: first.job.id, slot: first.slot.clone(), at: began });
     played.now += 10 * MS;
-    played.order(Order::Freed { id: first.job.id, slot: first.slot });
+    played.order(Order::Freed { id: first.job.id, slot: first.slot, unsent: false });
     assert!(played.hop(job(7, "http://a.test/hop")).is_none());
     assert_eq!(played.turn(), Some(began + 500 * MS));
     played.now = began + 500 * MS;
