@@ -32,7 +32,7 @@ use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
 use super::intake::Intake;
-use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
+use super::job::{Job, JobKind, Outcome, RequestId, SlotKey, host_of};
 use super::memory::MemoryStore;
 use super::message::{Control, Due, Hold, Order, Ready, Rest, Scope as GateScope, Verdict};
 use super::robots_desk::{RobotsDesk, no_answer};
@@ -331,7 +331,7 @@ impl Frontier {
 
     fn put_back(&mut self, job: Box<Job>, delay: Duration, now: Instant) {
         let at = now.checked_add(delay).unwrap_or(now);
-        let id = self.slots.id(job.url().host_str().unwrap_or_default());
+        let id = self.slots.id(host_of(job.url()));
         if job.kind == JobKind::Robots {
             let waiting = self.waiting.entry(id).or_default();
             waiting.robots.push((at, job));

@@ -8,7 +8,7 @@ use url::Url;
 use super::config::SchedulerConfig;
 use super::counters::Counters;
 use super::host_pages::HostPages;
-use super::job::{Books, Job, JobKind};
+use super::job::{Books, Job, JobKind, host_of};
 use super::message::{Accepted, Verdict};
 use super::scope::{Outside, Scope};
 use super::store::{Medium, Offered, StoreError};
@@ -90,7 +90,7 @@ impl Intake {
     /// The same of a hop, which counts where it leads to another host than its request's first one.
     pub(super) fn takes_hop(&mut self, job: &Job) -> bool {
         let first = job.first_url.as_deref().and_then(|url| Url::parse(url).ok());
-        let stays = first.is_none_or(|first| first.host_str() == job.url().host_str());
+        let stays = first.is_none_or(|first| host_of(&first) == host(job));
         stays || job.kind != JobKind::Page || self.takes_one(job)
     }
 
@@ -273,5 +273,5 @@ impl Intake {
 }
 
 fn host(job: &Job) -> &str {
-    job.url().host_str().unwrap_or_default()
+    host_of(job.url())
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{Frontier, report};
 use crate::engine::message::Fact;
 use crate::engine::ticket::Tag;
-use crate::scheduler::job::{Job, JobKind, SlotKey};
+use crate::scheduler::job::{Job, JobKind, SlotKey, host_of};
 use crate::scheduler::message::{Paced, Verdict};
 use crate::scheduler::robots_gate::Pass;
 use crate::scheduler::slots::{Pick, SlotId};
@@ -22,7 +22,7 @@ impl Frontier {
                 return;
             }
         };
-        let id = self.slots.id(job.url().host_str().unwrap_or_default());
+        let id = self.slots.id(host_of(job.url()));
         self.waiting.entry(id).or_default().hops.push_back((tag, job));
         self.slots.hop(id, now);
         // Its slot may be new, and know nothing of the delay. Without the hop it would be dropped again at once.

@@ -161,6 +161,20 @@ fn case_u02_host_aliases_one_slot() {
 }
 
 #[test]
+fn a_dot_at_the_end_of_a_host_makes_neither_a_second_slot_nor_other_rules() {
+    let slow = HostPacing { per_slot: Some(1), delay: Some(300 * MS), ..HostPacing::default() };
+    let pacing = Pacing { hosts: Arc::new(HashMap::from([("a.test".into(), slow)])), ..Pacing::default() };
+    let mut site = Site::new(SchedulerConfig { pacing, ..config() }, 5 * MS);
+    site.played.pages(&["http://a.test/1", "http://a.test./2", "http://a.test./3"]);
+    assert_eq!(site.played.frontier.slots.len(), 1);
+    site.crawl(16, |_| Vec::new(), never);
+    let mut sent: Vec<&str> = site.sends.iter().map(|(_, url)| url.as_str()).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, ["http://a.test./2", "http://a.test./3", "http://a.test/1"], "as they are written");
+    assert!(site.gaps().iter().all(|gap| *gap >= 300 * MS), "{:?}", site.gaps());
+}
+
+#[test]
 fn case_q02_link_to_a_page_in_progress() {
     let mut site = Site::new(config(), 50 * MS);
     site.played.pages(&["http://a.test/1"]);
