@@ -319,6 +319,7 @@ impl Frontier {
     }
 
     fn settle(&mut self, id: RequestId, outcome: Outcome, now: Instant) {
+        self.intake.ended(id);
         match self.store.settle(id, outcome) {
             Ok(_) if self.is_durable => self.settled.push(id),
             Ok(_) => {}
