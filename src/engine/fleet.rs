@@ -14,6 +14,9 @@ use crate::scheduler::message::{Control as SchedulerControl, Fleet, Order, Rest}
 /// The finish reason of a job that was stopped as a whole, by hand.
 pub(crate) const SHUTDOWN: &str = "shutdown";
 
+/// Limits that say something of one process only: its memory, or that it found no items, which others may.
+const OF_ONE_WORKER: [&str; 3] = ["memusage_exceeded", "closespider_timeout_no_item", "closespider_pagecount_no_item"];
+
 impl Hub {
     /// Something happened to the fleet.
     pub(super) fn fleet(&mut self, news: Fleet, now: Instant) {
@@ -66,8 +69,9 @@ impl Hub {
         let control = match reason {
             _ if !self.config.is_shared => return,
             StopReason::Finished => SchedulerControl::Finish,
+            StopReason::Limit(name) if OF_ONE_WORKER.contains(name) => return,
             StopReason::Limit(_) | StopReason::Spider(_) => SchedulerControl::StopAll { reason: self.reason_of(reason) },
-            // A worker that is told to leave, or that cannot go on, leaves the others at work.
+            // A worker that is told to leave, that is over a limit of its own, or that cannot go on, leaves the others at work.
             _ => return,
         };
         self.acts.push(Act::SchedulerControl(control));

@@ -47,7 +47,7 @@ impl Hub {
         let Due { mut job, slot, wants_sent, verdict } = due;
         if !self.phase.pulls() {
             if verdict == Verdict::Go {
-                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot }));
+                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot, unsent: wants_sent }));
             }
             self.scheduler(Order::PutBack { job, delay: Duration::ZERO });
             return;
@@ -107,7 +107,12 @@ impl Hub {
     }
 
     pub(super) fn sent(&mut self, sent: &Sent) {
-        if let Some((slot, id)) = self.current(sent.tag).and_then(|t| Some((t.slot.clone()?, t.job.as_ref()?.id))) {
+        let told = self.current(sent.tag).and_then(|t| {
+            let told = (t.slot.clone()?, t.job.as_ref()?.id);
+            t.wants_sent = false;
+            Some(told)
+        });
+        if let Some((slot, id)) = told {
             self.acts.push(Act::Scheduler(Order::Sent { id, slot, at: sent.at }));
         }
     }
@@ -381,7 +386,7 @@ impl Hub {
         let every_answer = self.records_every_answer();
         let Some(ticket) = self.current(tag) else {
             if verdict == Verdict::Go {
-                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot }));
+                self.acts.push(Act::Scheduler(Order::Freed { id: job.id, slot, unsent: wants_sent }));
             }
             return;
         };

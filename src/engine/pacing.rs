@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::act::Act;
 use super::hub::Hub;
-use crate::scheduler::job::SlotKey;
+use crate::scheduler::job::{SlotKey, undotted};
 use crate::scheduler::message::{Control as SchedulerControl, Hold, Order, Scope};
 use crate::scheduler::pacing::{HostPacing, Pacing, Throttle};
 use crate::settings::Settings;
@@ -26,7 +26,7 @@ pub(crate) fn pacing(settings: &Settings) -> Pacing {
             jitter: limits.randomize_delay.map(jitter),
             throttles: limits.throttle,
         };
-        (host.as_str().into(), own)
+        (undotted(host).into(), own)
     });
     Pacing {
         per_slot: settings.concurrent_requests_per_domain,

@@ -19,8 +19,9 @@ use crate::scheduler::message::Control as SchedulerControl;
 impl Hub {
     /// Frees the ticket's place of its slot.
     pub(super) fn free_slot(&mut self, ticket: u64) {
-        if let Some((slot, id)) = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id))) {
-            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot }));
+        let freed = self.tickets.get_mut(&ticket).and_then(|t| Some((t.slot.take()?, t.job.as_ref()?.id, t.wants_sent)));
+        if let Some((slot, id, unsent)) = freed {
+            self.acts.push(Act::Scheduler(crate::scheduler::message::Order::Freed { id, slot, unsent }));
         }
     }
 

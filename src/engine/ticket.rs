@@ -113,6 +113,7 @@ pub(crate) struct Ticket {
     pub(crate) not_before: Option<Instant>,
     /// The slot whose place it holds.
     pub(crate) slot: Option<SlotKey>,
+    /// The slot waits to be told of its sending, and was not.
     pub(crate) wants_sent: bool,
     /// The site it asks a lease of, while it does.
     pub(crate) asks: Option<Arc<str>>,

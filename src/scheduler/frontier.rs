@@ -32,7 +32,7 @@ use super::Queue;
 use super::clock::Clock;
 use super::config::SchedulerConfig;
 use super::intake::Intake;
-use super::job::{Job, JobKind, Outcome, RequestId, SlotKey};
+use super::job::{Job, JobKind, Outcome, RequestId, SlotKey, host_of};
 use super::memory::MemoryStore;
 use super::message::{Control, Due, Hold, Order, Ready, Rest, Scope as GateScope, Verdict};
 use super::robots_desk::{RobotsDesk, no_answer};
@@ -159,7 +159,7 @@ impl Frontier {
             Order::PutBack { job, delay } => self.put_back(job, delay, now),
             Order::Hop { tag, job } => self.hop(tag, job, now),
             Order::Sent { slot, at, .. } => self.sent(&slot, at, now),
-            Order::Freed { slot, .. } => self.slots.freed(&slot.0, now),
+            Order::Freed { slot, unsent, .. } => self.slots.freed(&slot.0, unsent, now),
             Order::Answered { slot, status, latency, sent } => self.heard(&slot, (status, latency), sent, now),
             // What concerns other workers concerns nobody here.
             Order::StartOver | Order::IdleOver => {}
@@ -319,6 +319,7 @@ impl Frontier {
     }
 
     fn settle(&mut self, id: RequestId, outcome: Outcome, now: Instant) {
+        self.intake.ended(id);
         match self.store.settle(id, outcome) {
             Ok(_) if self.is_durable => self.settled.push(id),
             Ok(_) => {}
@@ -331,7 +332,7 @@ impl Frontier {
 
     fn put_back(&mut self, job: Box<Job>, delay: Duration, now: Instant) {
         let at = now.checked_add(delay).unwrap_or(now);
-        let id = self.slots.id(job.url().host_str().unwrap_or_default());
+        let id = self.slots.id(host_of(job.url()));
         if job.kind == JobKind::Robots {
             let waiting = self.waiting.entry(id).or_default();
             waiting.robots.push((at, job));

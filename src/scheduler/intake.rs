@@ -8,7 +8,7 @@ use url::Url;
 use super::config::SchedulerConfig;
 use super::counters::Counters;
 use super::host_pages::HostPages;
-use super::job::{Books, Job, JobKind};
+use super::job::{Books, Job, JobKind, RequestId, host_of};
 use super::message::{Accepted, Verdict};
 use super::scope::{Outside, Scope};
 use super::store::{Medium, Offered, StoreError};
@@ -83,30 +83,49 @@ impl Intake {
 
     /// Counts a page that is to go out, unless its host has given all it may. What was out before is counted already.
     pub(super) fn takes_page(&mut self, job: &Job) -> bool {
-        let is_new = job.kind == JobKind::Page && job.attempts == 0 && job.hops == 0;
-        !is_new || self.takes_one(job)
+        match (job.kind, job.attempts) {
+            (JobKind::Robots, _) => true,
+            (JobKind::Page, 0) => {
+                let takes = self.host_pages.take_one(host(job), job.id);
+                self.noted(takes)
+            }
+            (JobKind::Page, _) => {
+                self.host_pages.again(host(job), job.id);
+                true
+            }
+        }
     }
 
-    /// The same of a hop, which counts where it leads to another host than its request's first one.
+    /// The same of a hop, which counts where it leads to another host than the ones its request has counted for.
     pub(super) fn takes_hop(&mut self, job: &Job) -> bool {
+        if job.kind != JobKind::Page || !self.host_pages.has_limit() {
+            return true;
+        }
         let first = job.first_url.as_deref().and_then(|url| Url::parse(url).ok());
-        let stays = first.is_none_or(|first| first.host_str() == job.url().host_str());
-        stays || job.kind != JobKind::Page || self.takes_one(job)
+        let was_first = first.is_some_and(|first| host_of(&first) == host(job));
+        let takes = self.host_pages.hop(host(job), was_first, job.id);
+        self.noted(takes)
     }
 
-    fn takes_one(&mut self, job: &Job) -> bool {
-        let takes = self.host_pages.take_one(host(job));
+    fn noted(&mut self, takes: bool) -> bool {
         if !takes {
             self.filtered_full(1);
         }
         takes
     }
 
-    /// A page comes back that was not fetched.
+    /// A page comes back into the queue: one that was not fetched, or one for another attempt.
     pub(super) fn page_came_back(&self, job: &Job) {
-        if job.kind == JobKind::Page && job.attempts == 0 && job.hops == 0 {
-            self.host_pages.give_back(host(job));
+        match (job.kind, job.attempts) {
+            (JobKind::Robots, _) => {}
+            (JobKind::Page, 0) => self.host_pages.give_back(host(job), job.id),
+            (JobKind::Page, _) => self.host_pages.ended(job.id),
         }
+    }
+
+    /// A request has ended.
+    pub(super) fn ended(&self, id: RequestId) {
+        self.host_pages.ended(id);
     }
 
     fn is_full(&self, job: &Job) -> bool {
@@ -273,5 +292,5 @@ impl Intake {
 }
 
 fn host(job: &Job) -> &str {
-    job.url().host_str().unwrap_or_default()
+    host_of(job.url())
 }

@@ -28,7 +28,7 @@ pub enum JobKind {
     Robots,
 }
 
-/// A host's lane in the scheduler: the lower-case host name.
+/// A host's lane in the scheduler: the lower-case host name, without a dot at its end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SlotKey(pub Arc<str>);
 
@@ -139,11 +139,22 @@ impl fmt::Debug for RequestId {
 }
 
 impl SlotKey {
-    /// The slot of a URL: its host. URLs without one share the empty slot.
+    /// The slot of a URL: its host, without the dot at the end of a fully qualified name. URLs without one share the empty slot.
     #[must_use]
     pub fn of(url: &Url) -> Self {
-        Self(Arc::from(url.host_str().unwrap_or_default()))
+        Self(Arc::from(host_of(url)))
     }
+}
+
+/// The host of a URL as hosts are told apart: a name with the root's dot at its end (RFC 1034, 3.1) is the one without it.
+/// URLs without a host share the empty one.
+pub(crate) fn host_of(url: &Url) -> &str {
+    undotted(url.host_str().unwrap_or_default())
+}
+
+/// A host's name without the root's dot.
+pub(crate) fn undotted(host: &str) -> &str {
+    host.strip_suffix('.').unwrap_or(host)
 }
 
 impl Job {
@@ -187,6 +198,7 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -196,6 +208,13 @@ mod tests {
         assert_ne!(root, RequestId::child(None, 1));
         assert_ne!(RequestId::child(Some(root), 0), root);
         assert_eq!(RequestId::child(Some(root), 7), RequestId::child(Some(root), 7));
+    }
+
+    #[test]
+    fn a_dot_at_the_end_of_a_host_makes_no_other_slot() {
+        let of = |url: &str| SlotKey::of(&url.parse().unwrap()).0.to_string();
+        assert_eq!((of("http://a.test/1"), of("http://A.test./2")), ("a.test".to_owned(), "a.test".to_owned()));
+        assert_eq!((of("data:text/plain,x"), of("http://[::1]/")), (String::new(), "[::1]".to_owned()));
     }
 
     #[test]

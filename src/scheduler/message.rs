@@ -67,6 +67,8 @@ pub enum Order {
         id: RequestId,
         /// The slot.
         slot: SlotKey,
+        /// Its sending was to be told, and it never was sent: nothing waits for that any more.
+        unsent: bool,
     },
     /// How a request of the slot was answered, for its throttle. Told of hosts that are throttled only.
     Answered {

@@ -353,15 +353,16 @@ impl Slots {
         self.slot(id).map_or(Duration::ZERO, |slot| slot.delay(&self.pacing))
     }
 
-    /// The slot has a place back.
-    ///
-    /// Whether the request had been sent is not told. If some were and some were not, one that was is assumed
-    /// to have ended: at worst the slot waits until the rest of its places are back, but two requests
-    /// never go out under one delay.
-    pub(crate) fn freed(&mut self, host: &str, now: Instant) {
+    /// The slot has a place back. `unsent`: its sending was to be told, and it never was sent; others may be under way for
+    /// long, and the next request need not wait for one of them to end.
+    pub(crate) fn freed(&mut self, host: &str, unsent: bool, now: Instant) {
         if let Some(id) = self.find(host) {
             self.change(id, now, |slot| {
                 slot.active = slot.active.saturating_sub(1);
+                if unsent && slot.rare().unsent > 0 {
+                    slot.rare_mut().unsent -= 1;
+                }
+                // Whatever was lost on the way: there are no more of them than places taken.
                 if slot.rare().unsent > slot.active {
                     slot.rare_mut().unsent = slot.active;
                 }

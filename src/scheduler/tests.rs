@@ -84,7 +84,7 @@ impl Played {
     }
 
     async fn freed(&self, due: &Due) {
-        self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone() }).await;
+        self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone(), unsent: false }).await;
     }
 
     async fn quiet_for(&self, time: Duration) {

@@ -69,7 +69,7 @@ impl KnownHosts {
         let now = Instant::now();
         for (slot, id) in done {
             self.frontier.order(Order::Settle { id, outcome: Outcome::Handled }, now);
-            self.frontier.order(Order::Freed { id, slot }, now);
+            self.frontier.order(Order::Freed { id, slot, unsent: false }, now);
         }
         went(self.frontier.turn(now).facts)
     }

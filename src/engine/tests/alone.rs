@@ -12,7 +12,7 @@ use crate::api::context::Context;
 use crate::api::request::Request;
 use crate::api::stats::Stats;
 use crate::broker::message::{Leased, Order as BrokerOrder, Refused};
-use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Verdict as Made};
+use crate::downloader::message::{Attempt, Fetched, Hop, Order as DownloaderOrder, Sent, Verdict as Made};
 use crate::engine::act::Act;
 use crate::engine::hub::{CloseAfter, Hub, HubConfig};
 use crate::engine::message::{Fact, StopReason};
@@ -22,7 +22,7 @@ use crate::engine::window::Bytes;
 use crate::plane::{About, Ask, Credential, Grant, IdentityKey, LeaseId, Refusal, RefusalKind, Report};
 use crate::reporter::message::Order as ReporterOrder;
 use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
-use crate::scheduler::message::{Due, Order, Paced, Ready, Rest, Verdict};
+use crate::scheduler::message::{Control, Due, Order, Paced, Ready, Rest, Verdict};
 use crate::scheduler::store::Cursors;
 use crate::settings::{RequestRecords, Settings};
 
@@ -31,11 +31,17 @@ struct Alone {
     stats: Stats,
     now: Instant,
     released: Arc<Mutex<Vec<LeaseId>>>,
+    /// Whether hosts have a delay.
+    is_paced: bool,
 }
 
 impl Alone {
     /// Hosts of `shop.test` are under rule 2, `free.test` under none.
     fn new() -> Self {
+        Self::of(false)
+    }
+
+    fn of(is_shared: bool) -> Self {
         let (now, stats, released) = (Instant::now(), Stats::new(), Arc::<Mutex<Vec<LeaseId>>>::default());
         let context = Context::new("alone", "1", Arguments::new(), Arc::new(Settings::default()), stats.clone(), |_| {});
         let list = released.clone();
@@ -56,7 +62,7 @@ impl Alone {
             close_after: CloseAfter::default(),
             cursors: Cursors::default(),
             is_finished: false,
-            is_shared: false,
+            is_shared,
             may_differ: Box::new(|_| false),
             stays: Box::new(|_, to| to.host_str().is_some_and(|host| host.ends_with("shop.test"))),
             ask: Box::new(|job| {
@@ -79,7 +85,7 @@ impl Alone {
             memory_peak: || None,
             memory: crate::engine::memory_watch::MemoryWatch::of(&crate::settings::Settings::default(), || None),
         };
-        Self { hub: Hub::new(config, Bytes::new(1 << 20), now), stats, now, released }
+        Self { hub: Hub::new(config, Bytes::new(1 << 20), now), stats, now, released, is_paced: false }
     }
 
     fn acts(&mut self) -> Vec<Act> {
@@ -92,7 +98,7 @@ impl Alone {
         change(&mut request);
         let slot = SlotKey::of(request.url());
         let job = Box::new(Job::page(RequestId::child(None, 1), 1, request));
-        let due = Due { job, slot, wants_sent: false, verdict: Verdict::Go };
+        let due = Due { job, slot, wants_sent: self.is_paced, verdict: Verdict::Go };
         let ready = Ready { jobs: vec![due], books: Books::default(), next_due: None, after_offer: 0, seq: 1, rest: Rest::Ours };
         self.hub.fact(Fact::Ready(ready), self.now);
         self.acts().into_iter().find_map(|act| match act {
@@ -208,4 +214,53 @@ fn a_report_without_callback_carries_the_marks_of_rules() {
         assert!(reports[0].release && reports[0].sent_at == alone.now);
         assert!(alone.released.lock().unwrap().is_empty(), "the report ends the lease");
     }
+}
+
+#[test]
+fn a_limit_that_concerns_one_worker_stops_no_other() {
+    for (limit, is_of_all) in [
+        ("closespider_itemcount", true),
+        ("closespider_timeout", true),
+        ("memusage_exceeded", false),
+        ("closespider_timeout_no_item", false),
+        ("closespider_pagecount_no_item", false),
+    ] {
+        let mut alone = Alone::of(true);
+        alone.hub.stop(StopReason::Limit(limit), alone.now);
+        let acts = alone.acts();
+        let stops_all = acts.iter().any(|act| matches!(act, Act::SchedulerControl(Control::StopAll { .. })));
+        assert_eq!(stops_all, is_of_all, "{limit}");
+        assert!(acts.iter().any(|act| matches!(act, Act::SchedulerControl(Control::Stop))), "{limit}: this one leaves");
+    }
+}
+
+#[test]
+fn a_place_that_comes_back_tells_whether_its_sending_is_still_waited_for() {
+    let freed = |acts: Vec<Act>| {
+        acts.into_iter().find_map(|act| match act {
+            Act::Scheduler(Order::Freed { unsent, .. }) => Some(unsent),
+            _ => None,
+        })
+    };
+    let redirect = || Made::Redirect(Hop::to("http://far.test/".parse().unwrap()));
+    for (is_paced, is_sent, unsent) in [(true, true, false), (true, false, true), (false, false, false)] {
+        let mut alone = Alone { is_paced, ..Alone::new() };
+        let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();
+        alone.grant(tag);
+        let fetch = alone.acts().into_iter().find_map(|act| match act {
+            Act::Downloader(DownloaderOrder::Fetch { tag, wants_sent, .. }) => Some((tag, wants_sent)),
+            _ => None,
+        });
+        let (tag, wants_sent) = fetch.unwrap();
+        assert_eq!(wants_sent, is_paced);
+        if is_sent {
+            alone.hub.fact(Fact::Sent(Sent { tag, at: alone.now }), alone.now);
+        }
+        alone.fetched(tag, redirect(), Attempt::answered(302));
+        assert_eq!(freed(alone.acts()), Some(unsent), "paced {is_paced}, sent {is_sent}");
+    }
+    let mut alone = Alone { is_paced: true, ..Alone::new() };
+    let (tag, _) = alone.ask("http://www.shop.test/a", |_| {}).unwrap();
+    alone.refuse(tag, RefusalKind::Invalid);
+    assert_eq!(freed(alone.acts()), Some(true));
 }

@@ -110,6 +110,15 @@ impl World {
         self.hosts.get(&SlotKey(host.into())).map_or(0, |host| host.places)
     }
 
+    /// The delay that the host's robots.txt asks for, as far as the fleet was told.
+    pub(crate) fn crawl_delay(&self, host: &str) -> Duration {
+        self.hosts.get(&SlotKey(host.into())).map_or(Duration::ZERO, |host| host.crawl)
+    }
+
+    pub(crate) fn forget_crawl_delays(&mut self) {
+        self.hosts.values_mut().for_each(|host| host.crawl = Duration::ZERO);
+    }
+
     fn host(&mut self, slot: &SlotKey) -> &mut Host {
         let now = Instant::now();
         let fresh = || Host { places: 0, unsent: None, closed: now, crawl: Duration::ZERO, gate: now };

@@ -188,6 +188,7 @@ impl SharedFrontier {
     }
 
     fn settle(&mut self, id: RequestId, outcome: Outcome) {
+        self.intake.ended(id);
         self.forget(id);
         self.steps.push_back(Step::Settle(id, outcome));
     }

@@ -197,7 +197,12 @@ impl SharedFrontier {
             if job.kind == JobKind::Robots { Pass::Go { crawl_delay: Duration::ZERO } } else { self.robots.look(&job, now) };
         let verdict = match pass {
             Pass::Go { .. } if !self.stopped && !self.intake.takes_hop(&job) => Verdict::HostFull,
-            Pass::Go { .. } if !self.stopped => {
+            Pass::Go { crawl_delay } if !self.stopped => {
+                if !crawl_delay.is_zero() {
+                    let host = SlotKey::of(job.url());
+                    self.told_delay(&host, crawl_delay);
+                    self.steps.push_back(Step::CrawlDelay(host, crawl_delay));
+                }
                 self.ask_place(Waiting { job, hop: Some(tag), at: now, granted: None });
                 return;
             }

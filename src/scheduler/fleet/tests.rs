@@ -162,7 +162,7 @@ impl Worker {
             if due.wants_sent {
                 self.order(Order::Sent { id: due.job.id, slot: due.slot.clone(), at: Instant::now() });
             }
-            self.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
+            self.order(Order::Freed { id: due.job.id, slot: due.slot.clone(), unsent: false });
         }
         self.order(Order::Settle { id: due.job.id, outcome: Outcome::Handled });
         self.turn();
@@ -392,7 +392,7 @@ fn a_worker_that_leaves_gives_everything_back_and_the_rest_goes_on() {
         let jobs = a.jobs();
         a.control(Control::Stop);
         for due in jobs {
-            a.order(Order::Freed { id: due.job.id, slot: due.slot });
+            a.order(Order::Freed { id: due.job.id, slot: due.slot, unsent: false });
             a.order(Order::PutBack { job: due.job, delay: Duration::ZERO });
         }
         a.turn();

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::Frontier;
 use crate::engine::message::Fact;
 use crate::scheduler::intake::Intake;
-use crate::scheduler::job::{Job, RequestId};
+use crate::scheduler::job::{Job, RequestId, host_of};
 use crate::scheduler::store::{Cursors, StoreError};
 
 impl Frontier {
@@ -62,7 +62,7 @@ impl Frontier {
     fn touch(&mut self, jobs: &[Job]) {
         let mut last: Option<&str> = None;
         for job in jobs {
-            let host = job.url().host_str().unwrap_or_default();
+            let host = host_of(job.url());
             let priority = job.request.priority_value();
             match self.touched.last_mut() {
                 Some((_, highest)) if last == Some(host) => *highest = priority.max(*highest),

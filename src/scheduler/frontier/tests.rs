@@ -101,7 +101,7 @@ impl Played {
             if due.wants_sent {
                 self.order(Order::Sent { id: RequestId(0), slot: due.slot.clone(), at: self.now });
             }
-            self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone() });
+            self.order(Order::Freed { id: RequestId(0), slot: due.slot.clone(), unsent: false });
         }
         self.order(Order::Settle { id: due.job.id, outcome: Outcome::Handled });
     }
@@ -353,7 +353,7 @@ fn a_robots_request_that_ends_without_an_answer_holds_nobody_for_ever() {
     let mut played = Played::obeying();
     played.pages(&["http://a.test/1"]);
     let robots = played.pull(5).jobs.remove(0);
-    played.order(Order::Freed { id: RequestId(0), slot: robots.slot });
+    played.order(Order::Freed { id: RequestId(0), slot: robots.slot, unsent: false });
     played.order(Order::Settle { id: robots.job.id, outcome: Outcome::Failed(FailureKind::Timeout) });
     let ready = played.ready().unwrap();
     assert!(matches!(ready.jobs[0].verdict, Verdict::RobotsUnavailable(_)));
@@ -365,7 +365,7 @@ fn a_robots_request_put_back_goes_again_after_its_delay_before_any_page() {
     let page = played.page("http://a.test/1");
     played.offer(vec![with_priority(page, i32::MAX)]);
     let robots = played.pull(5).jobs.remove(0);
-    played.order(Order::Freed { id: RequestId(0), slot: robots.slot });
+    played.order(Order::Freed { id: RequestId(0), slot: robots.slot, unsent: false });
     played.order(Order::PutBack { job: robots.job, delay: 100 * MS });
     assert_eq!(played.turn(), Some(played.now + 100 * MS));
     assert!(played.facts.is_empty());
@@ -469,7 +469,7 @@ fn hops_wait_for_the_delay_of_their_slot_and_pass_its_queue() {
     played.pages(&["http://a.test/1", "http://a.test/2"]);
     let first = played.pull(5).jobs.remove(0);
     played.order(Order::Sent { id: RequestId(0), slot: first.slot.clone(), at: played.now });
-    played.order(Order::Freed { id: RequestId(0), slot: first.slot });
+    played.order(Order::Freed { id: RequestId(0), slot: first.slot, unsent: false });
     assert!(played.hop(job(7, "http://a.test/hop")).is_none());
     played.now += 100 * MS;
     played.turn();

@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) use self::flight::{Children, Out};
 pub(crate) use self::lines::{Lines, Next, Queued};
 pub(crate) use self::seen::Seen;
-use super::job::{Books, Job, Outcome, RequestId, SlotKey};
+use super::job::{Books, Job, Outcome, RequestId, SlotKey, host_of};
 use super::store::{Cursors, Offered};
 use crate::api::failure::FailureKind;
 
@@ -267,5 +267,5 @@ impl Index {
 }
 
 fn host(job: &Job) -> &str {
-    job.url().host_str().unwrap_or_default()
+    host_of(job.url())
 }

@@ -30,7 +30,7 @@ pub(crate) struct Peek<'a> {
     pub(crate) not_before: Duration,
     pub(crate) priority: i32,
     pub(crate) url: &'a str,
-    /// Its slot: a part of `url`, empty for a URL without a host.
+    /// Its slot: a part of `url` without a dot at its end, empty for a URL without a host.
     pub(crate) host: &'a str,
     /// Its seen key.
     pub(crate) key: u128,

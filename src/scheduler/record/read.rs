@@ -11,7 +11,7 @@ use url::Url;
 use super::{Peek, RecordError, VERSION, wire};
 use crate::api::request::{Extra, HandleStatus, LeaseTarget, Referring, Request};
 use crate::api::step::StepData;
-use crate::scheduler::job::{Job, JobKind, RequestId};
+use crate::scheduler::job::{Job, JobKind, RequestId, undotted};
 use crate::web::referrer_policy::ReferrerPolicy;
 
 /// What is left of the bytes.
@@ -41,6 +41,7 @@ pub(super) fn peek<'a>(reader: &mut Reader<'a>) -> Result<Peek<'a>, RecordError>
     let host = host_at.checked_add(host_len).and_then(|end| url.get(host_at..end));
     let host = host.ok_or_else(|| damaged("host", format_args!("{host_len} bytes at {host_at} of {len}")))?;
     let kind = if flags & wire::ROBOTS != 0 { JobKind::Robots } else { JobKind::Page };
+    let host = undotted(host);
     Ok(Peek { id, kind, parent, not_before, priority, url, host, key, flags })
 }
 

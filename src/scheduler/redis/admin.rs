@@ -13,7 +13,7 @@ use super::options::{FleetState, RedisOptions};
 use super::script;
 use super::store::FORMAT;
 use super::url::RedisUrl;
-use crate::scheduler::job::{Books, Job, RequestId, SlotKey};
+use crate::scheduler::job::{Books, Job, RequestId, SlotKey, host_of};
 use crate::scheduler::record;
 use crate::scheduler::store::Cursors;
 
@@ -258,7 +258,7 @@ impl RedisAdmin {
                 job.attempts = 0;
                 let mut record = Vec::new();
                 record::encode(&job, Duration::ZERO, &mut record);
-                let host = job.url().host_str().unwrap_or_default();
+                let host = host_of(job.url());
                 let rank = batch::rank(job.request.priority_value());
                 args.extend([job.id.0.to_be_bytes().to_vec(), host.into(), rank.to_vec(), record]);
             }

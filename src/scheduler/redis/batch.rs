@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use super::options::FleetState;
-use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey};
+use crate::scheduler::job::{Job, JobKind, Outcome, RequestId, SlotKey, host_of};
 use crate::scheduler::record;
 use crate::scheduler::store::Cursors;
 
@@ -360,7 +360,7 @@ impl Batch {
         let mut record = std::mem::take(&mut self.record);
         record.clear();
         record::encode(job, not_before, &mut record);
-        let host = job.url().host_str().unwrap_or_default();
+        let host = host_of(job.url());
         self.id(job.id).text(host).arg(&rank(job.request.priority_value())).arg(&record);
         self.record = record;
     }

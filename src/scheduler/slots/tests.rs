@@ -40,7 +40,7 @@ fn a_slot_never_has_more_places_taken_than_its_limit() {
     let mut slots = slots(3, Duration::ZERO);
     queue(&mut slots, "a.test", now);
     assert_eq!(take_all(&mut slots, now, 100).len(), 3);
-    slots.freed("a.test", now);
+    slots.freed("a.test", false, now);
     assert_eq!(take_all(&mut slots, now, 100).len(), 1);
 }
 
@@ -54,7 +54,7 @@ fn a_slot_without_delay_has_more_out_than_its_places_when_leases_are_asked_for_a
     assert_eq!(take_all(&mut slots, now, 100).len(), 2, "at once, though nothing came back");
     slots.set_ahead(0, now);
     for left in (0..5).rev() {
-        slots.freed("a.test", now);
+        slots.freed("a.test", false, now);
         assert_eq!(take_all(&mut slots, now, 100).len(), usize::from(left < 3), "{left} left");
         if left < 3 {
             break;
@@ -88,8 +88,8 @@ fn the_slot_with_the_fewest_places_taken_goes_first_then_the_one_served_longest_
         queue(&mut slots, host, now);
     }
     assert_eq!(take_all(&mut slots, now, 100), ["a", "b", "c", "a", "b", "c"]);
-    slots.freed("c", now);
-    slots.freed("a", now);
+    slots.freed("c", false, now);
+    slots.freed("a", false, now);
     assert_eq!(take_all(&mut slots, now, 100), ["a", "c"]);
 }
 
@@ -123,8 +123,22 @@ fn a_request_that_was_never_sent_gives_way_without_a_delay() {
     let mut slots = slots(8, 500 * MS);
     queue(&mut slots, "a", now);
     assert_eq!(take_all(&mut slots, now, 9), ["a"]);
-    slots.freed("a", now);
+    slots.freed("a", false, now);
     assert_eq!(take_all(&mut slots, now, 9), ["a"]);
+}
+
+#[test]
+fn a_request_that_was_never_sent_does_not_shut_the_slot_until_a_slow_one_ends() {
+    let now = Instant::now();
+    let mut slots = slots(8, 100 * MS);
+    queue(&mut slots, "a", now);
+    assert_eq!(take_all(&mut slots, now, 9), ["a"]);
+    slots.sent("a", now, now);
+    let later = now + 100 * MS;
+    assert_eq!(take_all(&mut slots, later, 9), ["a"]);
+    assert!(take_all(&mut slots, later + 5_000 * MS, 9).is_empty());
+    slots.freed("a", true, later);
+    assert_eq!(take_all(&mut slots, later, 9), ["a"], "the first one is still under way");
 }
 
 #[test]
@@ -136,9 +150,9 @@ fn an_answer_does_not_let_a_second_request_go_beside_one_that_is_not_sent_yet() 
     slots.sent("a", now, now);
     let later = now + 600 * MS;
     assert_eq!(take_all(&mut slots, later, 9), ["a"]);
-    slots.freed("a", later);
+    slots.freed("a", false, later);
     assert!(take_all(&mut slots, later, 9).is_empty());
-    slots.freed("a", later);
+    slots.freed("a", false, later);
     assert_eq!(take_all(&mut slots, later, 9), ["a"], "nothing is out any more");
 }
 
@@ -150,7 +164,7 @@ fn the_delay_is_remembered_while_the_slot_is_idle_and_no_longer() {
     take_all(&mut slots, now, 9);
     slots.sent("a", now, now);
     slots.queue_is(id, None, now);
-    slots.freed("a", now + 10 * MS);
+    slots.freed("a", false, now + 10 * MS);
     assert_eq!((slots.len(), slots.next()), (1, None));
     queue(&mut slots, "a", now + 20 * MS);
     assert_eq!(slots.next_job(), Some(now + 500 * MS));
@@ -220,7 +234,7 @@ fn a_parked_slot_lets_only_robots_go() {
     slots.robots_is(id, None, now);
     slots.park(id, false, now);
     assert_eq!(slots.pick(now, true), None, "its place is taken");
-    slots.freed("a", now);
+    slots.freed("a", false, now);
     assert_eq!(slots.pick(now, true), Some(Pick::Queued(id)));
 }
 
@@ -231,7 +245,7 @@ fn new_pacing_counts_at_once_also_for_a_delay_that_runs() {
     queue(&mut slots, "a", now);
     take_all(&mut slots, now, 9);
     slots.sent("a", now, now);
-    slots.freed("a", now);
+    slots.freed("a", false, now);
     assert_eq!(slots.next_job(), Some(now + 1_000 * MS));
     slots.set_pacing(pacing(2, 200 * MS, 0.0), now);
     assert_eq!(slots.next_job(), Some(now + 200 * MS));
@@ -249,7 +263,7 @@ fn a_crawl_delay_is_a_least_delay_that_jitter_does_not_shorten() {
     for _ in 0..50 {
         assert_eq!(take_all(&mut slots, at, 9), ["a"]);
         slots.sent("a", at, at);
-        slots.freed("a", at);
+        slots.freed("a", false, at);
         let next = slots.next_job().unwrap();
         assert!(next - at >= 2_000 * MS && next - at <= 3_000 * MS, "{:?}", next - at);
         at = next;
@@ -273,7 +287,7 @@ fn a_hundred_thousand_slots_are_served_without_scanning_them() {
     for n in 0..100_000 {
         let host = format!("{n}.test");
         slots.sent(&host, now, now);
-        slots.freed(&host, now);
+        slots.freed(&host, false, now);
     }
     assert_eq!(slots.pick(now, true), None);
     // A scan of all slots per pick would take minutes.
@@ -353,8 +367,9 @@ proptest! {
                     slots.sent(&h.to_string(), now, now);
                 },
                 Event::Free(h, sent) => if hosts[h].sent > 0 || hosts[h].unsent > 0 {
-                    if hosts[h].sent > 0 && (sent || hosts[h].unsent == 0) { hosts[h].sent -= 1; } else { hosts[h].unsent -= 1; }
-                    slots.freed(&h.to_string(), now);
+                    let unsent = hosts[h].sent == 0 || (!sent && hosts[h].unsent > 0);
+                    if unsent { hosts[h].unsent -= 1; } else { hosts[h].sent -= 1; }
+                    slots.freed(&h.to_string(), unsent, now);
                 },
                 Event::Gate(h, ms) => {
                     let until = now + Duration::from_millis(ms);
@@ -384,7 +399,7 @@ proptest! {
         // Everything comes back: whatever waits must be able to go.
         for (h, known) in hosts.iter().enumerate() {
             for _ in 0..known.sent + known.unsent {
-                slots.freed(&h.to_string(), now);
+                slots.freed(&h.to_string(), false, now);
             }
         }
         for _ in 0..10_000 {

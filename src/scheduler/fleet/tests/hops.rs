@@ -31,7 +31,7 @@ fn a_hop_takes_a_place_of_its_host_and_known_targets_are_dropped() {
         let first = a.jobs().remove(0);
         let began = Instant::now();
         a.order(Order::Sent { id: first.job.id, slot: first.slot.clone(), at: began });
-        a.order(Order::Freed { id: first.job.id, slot: first.slot.clone() });
+        a.order(Order::Freed { id: first.job.id, slot: first.slot.clone(), unsent: false });
         let hop = |url: &str| {
             let mut job = first.job.clone();
             job.request.set_url(url.parse().unwrap());
@@ -64,7 +64,7 @@ fn what_followed_a_redirect_goes_on_from_there_at_another_worker() {
         a.offer_as(vec![child(RequestId(7), 1, "http://a.test/1"), unfiltered(child(RequestId(7), 2, "http://a.test/2"))], false);
         a.pull(2);
         for (ticket, due) in (1..).zip(a.jobs()) {
-            a.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
+            a.order(Order::Freed { id: due.job.id, slot: due.slot.clone(), unsent: false });
             let url = format!("http://b.test{}/to", due.job.url().path());
             a.order(Order::Hop { tag: Tag { ticket, epoch: 0 }, job: redirected(&due, &url) });
         }
@@ -88,7 +88,7 @@ fn a_hop_whose_turn_comes_while_its_worker_sleeps_too_long_is_not_sent() {
         a.pull(1);
         let due = a.jobs().remove(0);
         a.order(Order::Sent { id: due.job.id, slot: due.slot.clone(), at: Instant::now() });
-        a.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
+        a.order(Order::Freed { id: due.job.id, slot: due.slot.clone(), unsent: false });
         a.order(Order::Hop { tag: Tag { ticket: 1, epoch: 0 }, job: redirected(&due, "http://a.test/to") });
         a.turn();
         a.run(SECOND).await;
@@ -99,5 +99,31 @@ fn a_hop_whose_turn_comes_while_its_worker_sleeps_too_long_is_not_sent() {
         a.turn();
         a.run(SECOND).await;
         assert_eq!(paced_facts(&mut a), [(1, Verdict::PutBack)]);
+    });
+}
+
+#[test]
+fn hops_keep_the_delay_that_their_hosts_robots_txt_asks_for() {
+    run_local(async {
+        let world = started();
+        let mut a = Worker::new(&world, "a", SchedulerConfig { robots_agent: Some("dragline".into()), ..config() }, None);
+        let read = |a: &mut Worker, host: &str, text: &str| {
+            a.offer(&[&format!("http://{host}/")]);
+            a.pull(1);
+            let robots = a.jobs().remove(0);
+            assert_eq!(robots.job.kind, JobKind::Robots);
+            a.control(Control::Robots { origin: format!("http://{host}").into(), rules: rules(text) });
+            a.end(&robots);
+        };
+        read(&mut a, "a.test", "");
+        a.pull(1);
+        let first = a.jobs().remove(0);
+        // The worker that follows the redirect has the rules, whatever the fleet knows.
+        read(&mut a, "b.test", "User-agent: *\nCrawl-delay: 10");
+        world.lock().unwrap().forget_crawl_delays();
+        a.order(Order::Freed { id: first.job.id, slot: first.slot.clone(), unsent: false });
+        a.order(Order::Hop { tag: Tag { ticket: 1, epoch: 0 }, job: redirected(&first, "http://b.test/to") });
+        a.turn();
+        assert_eq!(world.lock().unwrap().crawl_delay("b.test"), 10 * SECOND);
     });
 }

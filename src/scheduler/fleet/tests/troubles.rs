@@ -146,7 +146,7 @@ fn a_request_that_comes_back_to_the_worker_that_is_still_at_it_goes_on_once() {
         a.offer(&["http://a.test/1", "http://a.test/2"]);
         a.pull(2);
         let jobs = a.jobs();
-        a.order(Order::Freed { id: jobs[1].job.id, slot: jobs[1].slot.clone() });
+        a.order(Order::Freed { id: jobs[1].job.id, slot: jobs[1].slot.clone(), unsent: false });
         a.turn();
         b.pull(1);
         b.run(VISIBILITY + 2 * SECOND).await;

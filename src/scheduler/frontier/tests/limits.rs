@@ -112,7 +112,7 @@ fn a_page_that_was_not_fetched_does_not_count_and_a_retry_counts_once() {
         let mut ready = played.pull(1);
         let due = ready.jobs.remove(0);
         assert_eq!(due.verdict, Verdict::Go, "{attempts}");
-        played.order(Order::Freed { id: due.job.id, slot: due.slot.clone() });
+        played.order(Order::Freed { id: due.job.id, slot: due.slot.clone(), unsent: false });
         let job = Box::new(Job { attempts, ..*due.job });
         played.order(Order::PutBack { job, delay: Duration::ZERO });
     };
@@ -122,6 +122,36 @@ fn a_page_that_was_not_fetched_does_not_count_and_a_retry_counts_once() {
     again(&mut played, 2);
     assert!(host_pages.is_full("a.test"));
     assert_eq!(played.verdicts(1), [Verdict::Go]);
+}
+
+#[test]
+fn a_redirect_counts_once_for_the_host_it_comes_to_and_again_only_when_it_goes_out_anew() {
+    let (mut played, host_pages) = Played::limited(1);
+    played.pages(&["http://a.test/1"]);
+    let due = played.pull(1).jobs.remove(0);
+    let first_url = Some("http://a.test/1".into());
+    let on = |url: &str, hops| Job { id: due.job.id, first_url: first_url.clone(), hops, ..job(50, url) };
+    let on = |url: &str, hops| Job { key: u128::from(hops) + 900, ..on(url, hops) };
+    for (hops, url) in [(1, "http://www.a.test/"), (2, "http://www.a.test/en")] {
+        assert_eq!(played.hop(on(url, hops)).map(|paced| paced.verdict), Some(Verdict::Go), "{url}");
+    }
+    assert!(host_pages.is_full("a.test") && host_pages.is_full("www.a.test"));
+    // It is put back before it is fetched there, and goes out of the queue once more.
+    played.order(Order::PutBack { job: Box::new(on("http://www.a.test/en", 2)), delay: Duration::ZERO });
+    assert!(host_pages.is_full("a.test") && !host_pages.is_full("www.a.test"));
+    assert_eq!(played.verdicts(1), [Verdict::Go]);
+    assert!(host_pages.is_full("www.a.test"));
+}
+
+#[test]
+fn what_is_refused_and_put_back_gives_no_page_back() {
+    let (mut played, host_pages) = Played::limited(1);
+    played.pages(&["http://a.test/1", "http://a.test/2"]);
+    let due = played.pull(2).jobs;
+    let full = due.iter().find(|due| due.verdict == Verdict::HostFull).unwrap();
+    played.order(Order::PutBack { job: full.job.clone(), delay: Duration::ZERO });
+    assert!(host_pages.is_full("a.test"));
+    assert_eq!(played.verdicts(1), [Verdict::HostFull]);
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Site {
             self.played.now = next;
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= next) {
                 let due = entry.remove();
-                self.played.order(Order::Freed { id: due.job.id, slot: due.slot });
+                self.played.order(Order::Freed { id: due.job.id, slot: due.slot, unsent: false });
                 if due.job.kind == JobKind::Robots {
                     let origin = crate::scheduler::robots_gate::origin_of(due.job.url()).unwrap();
                     let rules = RobotsAnswer::Rules(Arc::new(Robots::allow_all()));
@@ -110,7 +110,7 @@ fn case_p01_redirects_are_requests_of_the_slot_too() {
     let first = played.pull(9).jobs.remove(0);
     played.order(Order::Sent { id: first.job.id, slot: first.slot.clone(), at: began });
     played.now += 10 * MS;
-    played.order(Order::Freed { id: first.job.id, slot: first.slot });
+    played.order(Order::Freed { id: first.job.id, slot: first.slot, unsent: false });
     assert!(played.hop(job(7, "http://a.test/hop")).is_none());
     assert_eq!(played.turn(), Some(began + 500 * MS));
     played.now = began + 500 * MS;
@@ -118,6 +118,31 @@ fn case_p01_redirects_are_requests_of_the_slot_too() {
     let Some(Fact::Paced(paced)) = played.facts.pop_front() else { panic!() };
     played.order(Order::Sent { id: paced.job.id, slot: paced.slot, at: played.now });
     assert_eq!(played.turn(), Some(began + 1_000 * MS), "the next page waits for the hop");
+}
+
+#[test]
+fn redirects_to_a_host_without_a_slot_keep_the_delay_that_its_robots_txt_asks_for() {
+    let mut played = Played::obeying();
+    played.pages(&["http://b.test/"]);
+    let robots = played.pull(9).jobs.remove(0);
+    played.end(&robots);
+    played.rules("http://b.test", "User-agent: *\nCrawl-delay: 10");
+    let page = played.pull(9).jobs.remove(0);
+    played.end(&page);
+    played.now += 60_000 * MS;
+    played.turn();
+    assert_eq!(played.frontier.slots.len(), 0, "the slot is gone, the rules are not");
+    played.facts.clear();
+    assert_eq!(played.hop(job(8, "http://b.test/8")).map(|paced| (paced.verdict, paced.wants_sent)), Some((Verdict::Go, true)));
+    assert!(played.hop(job(9, "http://b.test/9")).is_none());
+    played.order(Order::Sent { id: RequestId(8), slot: SlotKey("b.test".into()), at: played.now });
+    assert_eq!(played.turn(), Some(played.now + 10_000 * MS));
+    played.now += 9_999 * MS;
+    played.turn();
+    assert!(played.facts.is_empty());
+    played.now += MS;
+    played.turn();
+    assert!(matches!(played.facts.pop_front(), Some(Fact::Paced(_))));
 }
 
 #[test]
@@ -133,6 +158,20 @@ fn case_u02_host_aliases_one_slot() {
     for gap in site.gaps() {
         assert!(gap >= 200 * MS, "{gap:?}");
     }
+}
+
+#[test]
+fn a_dot_at_the_end_of_a_host_makes_neither_a_second_slot_nor_other_rules() {
+    let slow = HostPacing { per_slot: Some(1), delay: Some(300 * MS), ..HostPacing::default() };
+    let pacing = Pacing { hosts: Arc::new(HashMap::from([("a.test".into(), slow)])), ..Pacing::default() };
+    let mut site = Site::new(SchedulerConfig { pacing, ..config() }, 5 * MS);
+    site.played.pages(&["http://a.test/1", "http://a.test./2", "http://a.test./3"]);
+    assert_eq!(site.played.frontier.slots.len(), 1);
+    site.crawl(16, |_| Vec::new(), never);
+    let mut sent: Vec<&str> = site.sends.iter().map(|(_, url)| url.as_str()).collect();
+    sent.sort_unstable();
+    assert_eq!(sent, ["http://a.test./2", "http://a.test./3", "http://a.test/1"], "as they are written");
+    assert!(site.gaps().iter().all(|gap| *gap >= 300 * MS), "{:?}", site.gaps());
 }
 
 #[test]

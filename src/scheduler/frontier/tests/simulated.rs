@@ -82,7 +82,7 @@ proptest! {
                 if wants_sent && !matches!(fate, Fate::NeverSent) {
                     played.order(Order::Sent { id: RequestId(0), slot: slot.clone(), at: played.now });
                 }
-                played.order(Order::Freed { id: RequestId(0), slot });
+                played.order(Order::Freed { id: RequestId(0), slot, unsent: false });
                 match fate {
                     Fate::NeverSent | Fate::Retry => {
                         played.order(Order::PutBack { job, delay: Duration::from_millis(u64::from(page % 70)) });
@@ -144,7 +144,7 @@ fn a_page_with_twenty_links_costs_less_than_five_microseconds() {
         played.offers += 1;
         let began = std::time::Instant::now();
         played.order(Order::Sent { id: RequestId(0), slot: page.slot.clone(), at: played.now });
-        played.order(Order::Freed { id: RequestId(0), slot: page.slot.clone() });
+        played.order(Order::Freed { id: RequestId(0), slot: page.slot.clone(), unsent: false });
         played.order(Order::Offer { offer: played.offers, jobs: children, seeds: false });
         played.order(Order::Settle { id: page.job.id, outcome: Outcome::Handled });
         let upto = played.frontier.handed() + 1;

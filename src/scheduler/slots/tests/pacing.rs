@@ -23,7 +23,7 @@ fn a_throttled_slot_waits_for_the_delay_its_answers_led_to() {
     slots.sent("a", now, now);
     assert_eq!(slots.next_job(), Some(now + 200 * MS), "the start delay");
     assert_eq!(slots.heard("a", answer(200, 100 * MS, now), now + 100 * MS), Some((200 * MS, 150 * MS)));
-    slots.freed("a", now + 100 * MS);
+    slots.freed("a", false, now + 100 * MS);
     assert_eq!(slots.next_job(), Some(now + 150 * MS), "at once, also for a delay that runs");
     slots.heard("a", answer(429, 5 * MS, now), now + 110 * MS);
     assert_eq!(slots.next_job(), Some(now + 300 * MS));
@@ -45,7 +45,7 @@ fn a_refusals_floor_is_not_made_shorter_by_jitter() {
     for _ in 0..50 {
         assert_eq!(take_all(&mut slots, at, 9), ["a"]);
         slots.sent("a", at, at);
-        slots.freed("a", at);
+        slots.freed("a", false, at);
         let next = slots.next_job().unwrap();
         assert!(next - at >= 400 * MS && next - at <= 760 * MS, "{:?}", next - at);
         at = next;
@@ -84,7 +84,7 @@ fn a_named_host_has_its_own_places_delay_and_throttle() {
     taken.sort();
     assert_eq!(taken, ["other", "slow", "wide", "wide", "wide"]);
     slots.sent("slow", now, now);
-    slots.freed("slow", now);
+    slots.freed("slow", false, now);
     assert_eq!(slots.next_job(), Some(now + 500 * MS));
     assert_eq!(slots.heard("slow", answer(429, MS, now), now), None);
     // While it runs, the rules may come and go.
@@ -106,7 +106,7 @@ fn a_slot_has_no_more_than_its_requests_in_any_minute() {
             now += 7_000 * MS;
             slots.sent("a", now, now);
             sends.push(now);
-            slots.freed("a", now);
+            slots.freed("a", false, now);
         } else {
             now = slots.next_job().unwrap();
         }
