@@ -10,6 +10,7 @@ use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
 use super::markup::{attribute, attributes, resolved, value};
+use super::role::{Field, Role, Space};
 use super::source::Source;
 use super::{Alternate, Cut, Entry, Kind, MAX_FIELD_BYTES, MAX_PER_ENTRY, Target, Video};
 use crate::web::reference::join_url;
@@ -44,54 +45,6 @@ struct Open {
     /// In lower case, with prefix.
     name: String,
     role: Role,
-}
-
-/// What an element is here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Root,
-    /// `<channel>` of RSS.
-    Channel,
-    Entry(Target),
-    Image,
-    Video,
-    News,
-    Publication,
-    Field(Field),
-    /// With a namespace of its own, so that nothing inside counts.
-    Foreign,
-    Other,
-}
-
-/// An element whose text is wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Loc,
-    Lastmod,
-    /// A date that counts if there is no better one.
-    Published,
-    Changefreq,
-    Priority,
-    Guid,
-    ImageLoc,
-    VideoThumbnail,
-    VideoTitle,
-    VideoContent,
-    VideoPlayer,
-    NewsName,
-    NewsLanguage,
-    NewsDate,
-    NewsTitle,
-}
-
-/// Which extension an element belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Space {
-    Own,
-    Image,
-    Video,
-    News,
-    Other,
 }
 
 #[derive(Default)]
