@@ -29,7 +29,7 @@ impl<'d> NodeRef<'d> {
     pub(crate) fn form_owner_among(self, named: impl FnOnce(&str) -> Option<NodeRef<'d>>) -> Option<NodeRef<'d>> {
         if LISTED.contains(&self.name()?)
             && let Some(id) = self.attr("form")
-            && !self.ancestors().any(|around| around.is_template())
+            && !self.ancestors().any(Self::is_template)
         {
             return if id.is_empty() { None } else { named(id).filter(NodeRef::is_form) };
         }
