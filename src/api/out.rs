@@ -14,7 +14,7 @@ use url::Url;
 
 use super::context::Context;
 use super::lease::LeaseView;
-use super::links::is_nofollow;
+use super::links::{is_nofollow, room_for_urls};
 use super::request::{Request, RequestError};
 use super::response::Response;
 use super::robots_directives::MayFollow;
@@ -174,18 +174,22 @@ impl<S: Spider> Out<S> {
 
     /// Follows what a CSS selector finds: the `href` (or `src`) of its elements, or its `::attr()` and
     /// `::text` values. Addresses that are not `http` or `https`, or do not parse, are left out and counted
-    /// (`links/skipped`). Answers how many requests were added.
+    /// (`links/skipped`), and so is what comes when the URLs together are 32 times as long as the page and one MiB more, which
+    /// only a page with an absurd `base` comes to. Answers how many requests were added.
     pub fn follow(&mut self, response: &Response, selector: &str, mut step: impl FnMut(&Url) -> S::Step) -> usize {
         let mut added = 0;
         let may = self.core.may_follow(response);
         if may == MayFollow::None {
             return 0;
         }
+        let mut room = room_for_urls(response.page());
         let selection = response.css(selector);
         for (href, node) in selection.strings_of_nodes("href") {
-            match response.join(href) {
-                Ok(_) if !self.core.lets(may, may != MayFollow::All && is_nofollow(node)) => {}
-                Ok(url) if matches!(url.scheme(), "http" | "https") => {
+            let url = if room == 0 { None } else { response.join(href).ok() };
+            room = room.saturating_sub(url.as_ref().map_or(0, |url| url.as_str().len()));
+            match url {
+                Some(_) if !self.core.lets(may, may != MayFollow::All && is_nofollow(node)) => {}
+                Some(url) if matches!(url.scheme(), "http" | "https") => {
                     let step = step(&url);
                     added += usize::from(self.core.follow(url, &step).is_some());
                 }

@@ -136,6 +136,29 @@ fn what_a_callback_may_not_hold_is_an_error_of_the_callback() {
 }
 
 #[test]
+fn a_base_as_long_as_its_page_is_not_repeated_without_end() {
+    let base = "b".repeat(50_000);
+    let links: String = (0..5_000).map(|n| format!("<a href={n}>y</a>")).collect();
+    let html = format!("<base href='/{base}/'>{links}");
+    let response = page("http://a.test/", None, "text/html", &html);
+    let room = 32 * html.len() + (1 << 20);
+    for with_extractor in [false, true] {
+        let stats = Stats::new();
+        let mut to = out(10_000, &stats);
+        let added = if with_extractor {
+            to.follow_links(&response, &LinkExtractor::new(), |_| To::Listing)
+        } else {
+            to.follow(&response, "a", |_| To::Listing)
+        };
+        let made = made(to);
+        let bytes: usize = made.iter().map(|(url, ..)| url.len()).sum();
+        assert!(bytes > room - 2 * base.len() && bytes < room + 2 * base.len(), "{bytes} of {room}");
+        assert_eq!(made.len(), added);
+        assert_eq!(stats.get("links/skipped"), Some((5_000 - i64::try_from(added).unwrap()).into()));
+    }
+}
+
+#[test]
 fn case_r05_links_after_a_redirect() {
     let response = page(
         "http://b.test/dir/home.html",

@@ -8,7 +8,8 @@ const LISTED: &[&str] = &["button", "fieldset", "input", "object", "output", "se
 
 impl<'d> NodeRef<'d> {
     /// The form that a control belongs to: the one its `form` attribute names, else the one that was open where the control
-    /// stands in the page (which tables may have moved elsewhere), else the nearest one around it.
+    /// stands in the page (which tables may have moved elsewhere), else the nearest one around it. What is in a `template` is no
+    /// part of the page: nothing there is named by an attribute, and for a control there the attribute says nothing.
     ///
     /// A page of another engine than ours knows the first and the last of these only.
     ///
@@ -21,11 +22,16 @@ impl<'d> NodeRef<'d> {
     /// ```
     #[must_use]
     pub fn form_owner(self) -> Option<NodeRef<'d>> {
+        self.form_owner_among(|id| self.document.root().first_outside_templates(|node| node.attr("id") == Some(id)))
+    }
+
+    /// The same, where `named` gives the first node of the page with an id, of those that are in no `template`.
+    pub(crate) fn form_owner_among(self, named: impl FnOnce(&str) -> Option<NodeRef<'d>>) -> Option<NodeRef<'d>> {
         if LISTED.contains(&self.name()?)
             && let Some(id) = self.attr("form")
+            && !self.ancestors().any(Self::is_template)
         {
-            let named = self.document.root().descendants().find(|node| node.is_element() && node.attr("id") == Some(id));
-            return named.filter(|node| !id.is_empty() && node.is_form());
+            return if id.is_empty() { None } else { named(id).filter(NodeRef::is_form) };
         }
         self.form_around()
     }
@@ -43,6 +49,26 @@ impl<'d> NodeRef<'d> {
     /// Whether it is a `form` of HTML.
     pub(crate) fn is_form(&self) -> bool {
         self.name() == Some("form") && self.namespace() == Some(Namespace::Html)
+    }
+
+    fn is_template(self) -> bool {
+        self.name() == Some("template") && self.namespace() == Some(Namespace::Html)
+    }
+
+    /// The first node below this one that is meant, in document order.
+    fn first_outside_templates(self, is_meant: impl Fn(NodeRef<'d>) -> bool) -> Option<NodeRef<'d>> {
+        let mut next = self.first_child();
+        while let Some(node) = next {
+            if is_meant(node) {
+                return Some(node);
+            }
+            let below = if node.is_template() { None } else { node.first_child() };
+            next = below.or_else(|| {
+                let around = std::iter::successors(Some(node), |node| node.parent());
+                around.take_while(|node| *node != self).find_map(|node| node.next_sibling())
+            });
+        }
+        None
     }
 }
 
@@ -78,9 +104,23 @@ mod tests {
             ("<form id=b><input id=x form=''></form>", None),
             ("<p id=c></p><form id=b><input id=x form=c></form>", None),
             ("<table><form id=a><tr><td><template><input id=x></template></table>", None),
+            ("<template><form id=f><p></template><form id=f><p></form><input id=x form=f>", Some("f")),
+            ("<template><p id=f></p></template><form id=f></form><input id=x form=f>", Some("f")),
+            ("<template><form id=f></form></template><input id=x form=f>", None),
+            ("<template id=f></template><form id=f></form><input id=x form=f>", None),
+            ("<template><form id=g><input id=x form=f></form></template><form id=f></form>", Some("g")),
+            ("<template><input id=x form=f></template><form id=f></form>", None),
         ] {
             assert_eq!(owner_of_x(page).as_deref(), owner, "{page}");
         }
+    }
+
+    #[test]
+    fn a_form_in_a_template_is_not_taken_for_one_of_the_page() {
+        let page = Document::parse("<template><form id=f></form></template><form id=f><p></form><input id=x form=f>");
+        let control = page.root().descendants().find(|node| node.attr("id") == Some("x")).unwrap();
+        let owner = control.form_owner().unwrap();
+        assert!(owner.ancestors().all(|around| around.name() != Some("template")));
     }
 
     #[test]

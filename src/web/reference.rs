@@ -26,10 +26,11 @@ pub fn join_url(base: &Url, reference: &str) -> Result<Url, ParseError> {
 /// A reference so that the `url` crate reads it as browsers do.
 pub(super) fn as_browsers_read<'a>(base: &Url, reference: &'a str) -> Cow<'a, str> {
     let reference = trimmed(reference);
-    let is_slash = |c: char| c == '/' || c == '\\';
-    let host_first = reference.trim_start_matches(is_slash);
+    // Tabs and line ends are nowhere part of a URL, so that they may stand among the slashes.
+    let host_first = reference.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
+    let before = reference.len() - host_first.len();
+    let slashes = reference.bytes().take(before).filter(|byte| matches!(byte, b'/' | b'\\')).count();
     // More than two slashes in front of a host count as two (special authority ignore slashes state).
-    let slashes = reference.len() - host_first.len();
     let is_host = slashes > 2 && is_special(base);
     if is_host { Cow::Owned(format!("//{host_first}")) } else { Cow::Borrowed(reference) }
 }
@@ -150,6 +151,25 @@ mod tests {
         for link in [" http://a.test/x ", "/x\n", "\t/x", "x", "\u{c}x\r\n"] {
             assert_eq!(join_url(&url, link).unwrap(), url, "{link:?}");
         }
+    }
+
+    #[test]
+    fn tabs_and_line_ends_among_slashes_are_not_there() {
+        let base = parse_url("http://a.test/d/p").unwrap();
+        for (reference, url) in [
+            ("/\n//b.test/x", "http://b.test/x"),
+            ("\t/\n/\r/b.test/x", "http://b.test/x"),
+            ("\\\t\\\r\n//\tb.te\nst/x", "http://b.test/x"),
+            ("/\n/b.test/x", "http://b.test/x"),
+            ("/\n\t\r/b.test/x", "http://b.test/x"),
+            ("/\n\t\rb.test/x", "http://a.test/b.test/x"),
+            ("\n\t\rx", "http://a.test/d/x"),
+            ("x/\n//y", "http://a.test/d/x///y"),
+        ] {
+            assert_eq!(join_url(&base, reference).unwrap().as_str(), url, "{reference:?}");
+        }
+        let file = parse_url("file:///d/p").unwrap();
+        assert_eq!(join_url(&file, "/\n//b/x").unwrap(), join_url(&file, "///b/x").unwrap());
     }
 
     #[test]

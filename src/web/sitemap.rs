@@ -6,6 +6,7 @@
 
 mod lastmod;
 mod markup;
+mod role;
 mod source;
 #[cfg(test)]
 mod tests;

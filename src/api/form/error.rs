@@ -40,6 +40,16 @@ pub enum FormError {
         /// The values it has.
         offered: String,
     },
+    /// The type of a control does not take this value: a browser would send nothing, or some other value, in its place.
+    #[error("{name:?} of form {form} takes no such value, only {allowed}; `set` sends any value")]
+    NotTaken {
+        /// The form, by its id, name or action.
+        form: String,
+        /// The control.
+        name: String,
+        /// What it takes, and how that is written.
+        allowed: &'static str,
+    },
     /// No button of the form fits.
     #[error("form {form} has no submit button that can be pressed for {asked}; its buttons: {found}")]
     NoButton {

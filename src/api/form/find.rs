@@ -50,15 +50,14 @@ impl<'p> Origin<'p> {
     }
 
     pub(super) fn forms(&self) -> Vec<Form> {
-        read::forms(self.page.document()).into_iter().map(|(node, controls)| self.made(node, controls)).collect()
+        read::forms(self.page.document()).forms.into_iter().map(|(node, controls)| self.made(node, controls)).collect()
     }
 
-    pub(super) fn form(&self, selection: &Selection<'_>, asked: &str) -> Result<Form, FormError> {
-        let forms = read::forms(self.page.document());
-        let count = forms.len();
-        let meant =
-            selection.nodes().take(MOST_ASKED).find_map(|node| if node.is_form() { Some(node) } else { node.form_owner() });
-        let found = meant.and_then(|meant| forms.into_iter().find(|(node, _)| *node == meant));
+    pub(super) fn form(&self, selection: &Selection<'p>, asked: &str) -> Result<Form, FormError> {
+        let read = read::forms(self.page.document());
+        let count = read.forms.len();
+        let meant = selection.nodes().take(MOST_ASKED).find_map(|node| read.owner(node));
+        let found = meant.and_then(|meant| read.forms.into_iter().find(|(node, _)| *node == meant));
         found.map(|(node, controls)| self.made(node, controls)).ok_or_else(|| FormError::NoForm {
             url: self.url.to_string(),
             asked: asked.to_owned(),

@@ -117,11 +117,19 @@ impl Form {
     /// this value. Where there are several of a name that fit, it is the first.
     ///
     /// # Errors
-    /// When no control of this name can be filled, or it does not offer this value.
+    /// When no control of this name can be filled, it does not offer this value, or its type does not take it: a date that is not
+    /// written as `2024-02-01`, what is no number, time or color. Nothing is changed then.
     pub fn fill(&mut self, name: &str, value: &str) -> Result<&mut Self, FormError> {
         let mut offered: Option<Vec<String>> = None;
+        let mut refused = None;
         let mut fit = None;
         for (place, control) in self.controls.iter().enumerate().filter(|(_, c)| c.name == name && c.is_fillable()) {
+            if let Kind::Text { input, .. } = &control.kind
+                && let Some(allowed) = input.refuses(value)
+            {
+                refused.get_or_insert(allowed);
+                continue;
+            }
             let offers: Vec<&str> = match &control.kind {
                 Kind::Checkbox { value, .. } | Kind::Radio { value, .. } => vec![value],
                 Kind::Select { choices, .. } => choices.iter().filter(|c| !c.is_disabled).map(|c| c.value.as_str()).collect(),
@@ -134,13 +142,11 @@ impl Form {
             offered.get_or_insert_default().extend(offers.into_iter().take(NAMED).map(str::to_owned));
         }
         let Some(place) = fit else {
-            return Err(match offered {
-                Some(offered) => FormError::NoChoice {
-                    form: self.label(),
-                    name: name.to_owned(),
-                    offered: list(offered.iter().map(String::as_str)),
-                },
-                None => FormError::NoField { form: self.label(), name: name.to_owned(), found: self.names() },
+            let (form, name) = (self.label(), name.to_owned());
+            return Err(match (offered, refused) {
+                (Some(offered), _) => FormError::NoChoice { form, name, offered: list(offered.iter().map(String::as_str)) },
+                (None, Some(allowed)) => FormError::NotTaken { form, name, allowed },
+                (None, None) => FormError::NoField { form, name, found: self.names() },
             });
         };
         let is_radio = self.controls.get(place).is_some_and(|control| matches!(control.kind, Kind::Radio { .. }));

@@ -18,8 +18,27 @@ type Disabling = HashMap<NodeId, Option<NodeId>>;
 /// Characters of a button's text that are kept.
 const BUTTON_TEXT: usize = 200;
 
-/// The forms of a page with their controls, both in document order.
-pub(super) fn forms(document: &Document) -> Vec<(NodeRef<'_>, Vec<Control>)> {
+/// What one walk through a page finds.
+pub(super) struct Forms<'p> {
+    /// The forms with their controls, both in document order.
+    pub(super) forms: Vec<(NodeRef<'p>, Vec<Control>)>,
+    /// The first node with each id.
+    named: HashMap<&'p str, NodeRef<'p>>,
+}
+
+impl<'p> Forms<'p> {
+    /// The form that a node is or belongs to. The page is asked for an id once, not once for each node.
+    pub(super) fn owner(&self, node: NodeRef<'p>) -> Option<NodeRef<'p>> {
+        if node.is_form() { Some(node) } else { owner(node, &self.named) }
+    }
+}
+
+fn owner<'p>(node: NodeRef<'p>, named: &HashMap<&str, NodeRef<'p>>) -> Option<NodeRef<'p>> {
+    node.form_owner_among(|id| named.get(id).copied())
+}
+
+/// The forms of a page.
+pub(super) fn forms(document: &Document) -> Forms<'_> {
     let mut forms: Vec<(NodeRef<'_>, Vec<Control>)> = Vec::new();
     let mut places = HashMap::new();
     let mut named: HashMap<&str, NodeRef<'_>> = HashMap::new();
@@ -41,12 +60,7 @@ pub(super) fn forms(document: &Document) -> Vec<(NodeRef<'_>, Vec<Control>)> {
         !matches!(node.name(), Some("template" | "datalist")) || node.namespace() != Some(Namespace::Html)
     });
     for node in controls {
-        // The page is asked for an id once, not once for each control.
-        let owner = match node.attr("form") {
-            Some(id) => named.get(id).copied().filter(NodeRef::is_form),
-            None => node.form_around(),
-        };
-        let list = owner.and_then(|form| places.get(&form.id)).and_then(|place| forms.get_mut(*place));
+        let list = owner(node, &named).and_then(|form| places.get(&form.id)).and_then(|place| forms.get_mut(*place));
         if let (Some((_, list)), Some(control)) = (list, control(node, &disabling)) {
             list.push(control);
         }
@@ -54,7 +68,7 @@ pub(super) fn forms(document: &Document) -> Vec<(NodeRef<'_>, Vec<Control>)> {
     for (_, controls) in &mut forms {
         keep_last_checked(controls);
     }
-    forms
+    Forms { forms, named }
 }
 
 /// All below a node, in document order; what lies in a node is passed over where `enter` says no.

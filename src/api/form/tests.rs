@@ -151,6 +151,58 @@ fn a_form_is_filled_as_by_a_reader() {
 }
 
 #[test]
+fn a_value_that_the_type_of_a_control_does_not_take_is_an_error() {
+    let html = "<form id=f><input type=date name=d value=2020-01-01><input type=number name=n><input type=month name=m>
+        <input type=week name=w><input type=time name=t><input type=datetime-local name=l><input type=color name=c>
+        <input type=range name=r><input type=email name=e></form>";
+    let mut filled = form(html);
+    for (name, wrong, right, sent) in [
+        ("d", "1.2.2024", "2024-02-01", "2024-02-01"),
+        ("n", "1,5", "1.5", "1.5"),
+        ("m", "2/2024", "2024-02", "2024-02"),
+        ("w", "2024-7", "2024-W07", "2024-W07"),
+        ("t", "5 pm", "17:00", "17:00"),
+        ("l", "1.2.2024 17:00", "2024-02-01 17:00", "2024-02-01T17:00"),
+        ("c", "red", "#FFaa00", "#ffaa00"),
+        ("r", "much", "140", "100"),
+    ] {
+        let before = filled.value(name);
+        let error = filled.fill(name, wrong).unwrap_err();
+        assert!(matches!(&error, FormError::NotTaken { name: named, .. } if named == name), "{error}");
+        let message = error.to_string();
+        assert!(
+            message.contains("#\"f\"") && message.contains(" takes no such value, only a ") && !message.contains(wrong),
+            "{message}"
+        );
+        assert_eq!(filled.value(name), before, "nothing is changed");
+        filled.fill(name, right).unwrap();
+        assert_eq!(filled.value(name).as_deref(), Some(sent));
+        // Most of them can be emptied; a color and a slider always have a value.
+        assert_eq!(filled.fill(name, "").is_err(), matches!(name, "c" | "r"), "{name}");
+    }
+    filled.fill("e", " a@b.test\n").unwrap();
+    assert_eq!(filled.value("e").as_deref(), Some("a@b.test"));
+    filled.set("d", "1.2.2024");
+    assert_eq!(filled.value("d").as_deref(), Some("1.2.2024"));
+
+    let mut two = form("<form><input type=date name=d><input name=d></form>");
+    two.fill("d", "1.2.2024").unwrap();
+    assert_eq!(two.fields(), [("d".to_owned(), String::new()), ("d".to_owned(), "1.2.2024".to_owned())]);
+}
+
+#[test]
+fn a_form_in_a_template_is_not_of_the_page() {
+    let html = "<template><form id=f></form></template><form id=f><p></form><input id=x name=x form=f><input id=y form=g>";
+    with_page(html, UTF_8, "https://example.com/", |origin| {
+        assert_eq!(origin.forms().len(), 1);
+        let form = origin.form(&origin.page.css("#x"), "#x").unwrap();
+        assert_eq!(form.fields(), origin.forms()[0].fields());
+        assert_eq!(form.fields(), [("x".to_owned(), String::new())]);
+        assert!(matches!(origin.form(&origin.page.css("#y"), "#y"), Err(FormError::NoForm { forms: 1, .. })));
+    });
+}
+
+#[test]
 fn a_secret_in_a_field_is_in_no_message() {
     let mut login = form("<form><input name=pass><select name=s><option>a</select><button disabled name=go>Go</form>");
     login.fill("pass", "canary-1").unwrap();

@@ -42,6 +42,30 @@ impl InputType {
     }
 }
 
+impl InputType {
+    /// What the type allows, where that is not this text: the control would hold nothing then, or some other value.
+    pub(super) fn refuses(self, text: &str) -> Option<&'static str> {
+        let (is_taken, allowed) = match self {
+            Self::Textarea | Self::Hidden | Self::Line | Self::Address => return None,
+            // Without a text they have a value all the same.
+            Self::Range { .. } => (number(text).is_some(), "a number such as 12 or -0.5"),
+            Self::Color => (color(text).eq_ignore_ascii_case(text), "a color written as #rrggbb"),
+            Self::Number => (self.holds(text), "a number such as 12 or -0.5, or nothing"),
+            Self::Date => (self.holds(text), "a date written as 2024-02-01, or nothing"),
+            Self::Month => (self.holds(text), "a month written as 2024-02, or nothing"),
+            Self::Week => (self.holds(text), "a week written as 2024-W05, or nothing"),
+            Self::Time => (self.holds(text), "a time written as 17:30 or 17:30:05, or nothing"),
+            Self::LocalTime => (self.holds(text), "a date and time written as 2024-02-01T17:30, or nothing"),
+        };
+        (!is_taken).then_some(allowed)
+    }
+
+    /// Whether something is left of a text, or nothing was there.
+    fn holds(self, text: &str) -> bool {
+        text.is_empty() || !self.sanitized(text).is_empty()
+    }
+}
+
 fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{c}')
 }

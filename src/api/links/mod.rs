@@ -20,8 +20,8 @@ use crate::web::canonical::canonicalize;
 use crate::web::reference::join_url;
 use extensions::Extensions;
 pub use extensions::IGNORED_EXTENSIONS;
-pub(crate) use places::Source;
 use places::{Candidate, Candidates, Places};
+pub(crate) use places::{Source, room_for_urls};
 
 /// A link of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]

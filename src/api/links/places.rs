@@ -22,12 +22,12 @@ impl<'p> Source<'p> {
     pub(crate) fn new(page: &'p Page, document: &Url, encoding: &'static Encoding) -> Self {
         Self { page, base: base_url(page, document), encoding, clean: &|_| () }
     }
+}
 
-    /// Bytes of URLs that are taken from the page. Each link may repeat a base as long as the page, so that all together would
-    /// be as long as its square.
-    fn room(&self) -> usize {
-        usize::try_from(self.page.document().byte_count()).unwrap_or(usize::MAX).saturating_mul(32).saturating_add(1 << 20)
-    }
+/// Bytes of URLs that are taken from a page. Each link may repeat a base as long as the page, so that all together would be
+/// as long as its square.
+pub(crate) fn room_for_urls(page: &Page) -> usize {
+    usize::try_from(page.document().byte_count()).unwrap_or(usize::MAX).saturating_mul(32).saturating_add(1 << 20)
 }
 
 /// An address that leads to the web, and where it stands.
@@ -148,7 +148,7 @@ impl Places {
     }
 
     fn collect<'p>(&self, elements: impl Iterator<Item = NodeRef<'p>>, source: &Source<'p>, into: &mut Candidates<'p>) {
-        let mut room = source.room();
+        let mut room = room_for_urls(source.page);
         for element in elements {
             for value in self.attrs.iter().filter_map(|name| element.attr(name)) {
                 let read = if room == 0 { Read::Skipped } else { self.url(value, source) };

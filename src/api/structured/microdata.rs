@@ -15,6 +15,8 @@ use crate::api::selector::{NodeKind, NodeRef, Page};
 const MAX_DEPTH: usize = 32;
 /// Names of one property, each of which copies its value.
 const MAX_NAMES: usize = 16;
+/// Types of one item.
+const MAX_TYPES: usize = 64;
 
 /// One item: a group of properties. Serialises as the standard's JSON does: `type`, `id`, and `properties` with a list for
 /// each name.
@@ -128,7 +130,7 @@ pub(super) fn read(page: &Page, absolute: &dyn Fn(&str) -> Option<String>) -> (V
         bytes: bytes.saturating_mul(16).saturating_add(64 << 10),
         is_cut: false,
     };
-    let items = tops.nodes().map_while(|top| reader.has_room().then(|| reader.item(top))).collect();
+    let items = tops.nodes().map_while(|top| if reader.has_room() { reader.item(top) } else { None }).collect();
     (items, reader.is_cut)
 }
 
@@ -156,7 +158,7 @@ struct Reader<'p, 'a> {
     steps: usize,
     /// Properties that may still be made.
     values: usize,
-    /// Bytes of names and texts that they may still hold.
+    /// Bytes of names and texts that may still be held, or looked through for nothing.
     bytes: usize,
     is_cut: bool,
 }
@@ -168,23 +170,28 @@ impl<'p> Reader<'p, '_> {
         has_room
     }
 
+    /// Takes this much of the room. What is too much takes all that is left, so that it is not made again and again for nothing.
     fn charge(&mut self, values: usize, bytes: usize) -> bool {
         let has_room = values <= self.values && bytes <= self.bytes;
         self.is_cut |= !has_room;
-        if has_room {
-            self.values -= values;
-            self.bytes -= bytes;
-        }
+        self.values = self.values.saturating_sub(values);
+        self.bytes = self.bytes.saturating_sub(bytes);
         has_room
     }
 
-    fn item(&mut self, root: NodeRef<'p>) -> MicrodataItem {
+    /// Reads an item. What its own attributes hold is charged at every reading: items can be referred to without end.
+    fn item(&mut self, root: NodeRef<'p>) -> Option<MicrodataItem> {
+        let read = ["itemtype", "itemref"].iter().filter_map(|name| root.attr(name)).map(str::len).sum();
+        if !self.charge(0, read) {
+            return None;
+        }
+        let mut types = words(root, "itemtype");
+        let mut item = MicrodataItem { types: types.by_ref().take(MAX_TYPES).map(str::to_owned).collect(), ..Default::default() };
+        self.is_cut |= types.next().is_some();
+        if let Some(id) = root.attr("itemid") {
+            item.id = self.address(id).filter(|id| self.charge(0, id.len()));
+        }
         self.path.push(root);
-        let mut item = MicrodataItem {
-            types: words(root, "itemtype").map(str::to_owned).collect(),
-            id: root.attr("itemid").and_then(|id| (self.absolute)(id)),
-            properties: Vec::new(),
-        };
         for element in self.properties(root) {
             if !self.has_room() {
                 break;
@@ -208,7 +215,7 @@ impl<'p> Reader<'p, '_> {
             }
         }
         self.path.pop();
-        item
+        Some(item)
     }
 
     /// The elements that are properties of an item (5.2.5), in document order.
@@ -218,6 +225,11 @@ impl<'p> Reader<'p, '_> {
         let mut open: Vec<NodeRef<'p>> = root.children().collect();
         open.reverse();
         for id in words(root, "itemref") {
+            if self.steps == 0 {
+                self.is_cut = true;
+                break;
+            }
+            self.steps -= 1;
             open.extend(self.element_of(id));
         }
         while let Some(node) = open.pop() {
@@ -232,7 +244,8 @@ impl<'p> Reader<'p, '_> {
             if node.attr("itemscope").is_none() {
                 open.extend(node.children());
             }
-            if words(node, "itemprop").next().is_some() {
+            let names = node.attr("itemprop").unwrap_or_default();
+            if self.charge(0, names.len()) && names.contains(|c: char| !c.is_ascii_whitespace()) {
                 found.push(node);
             }
         }
@@ -260,9 +273,9 @@ impl<'p> Reader<'p, '_> {
                 self.is_cut = true;
                 return None;
             }
-            return Some(MicrodataValue::Item(self.item(element)));
+            return self.item(element).map(MicrodataValue::Item);
         }
-        let address = |name: &str| element.attr(name).and_then(|href| (self.absolute)(href)).unwrap_or_default();
+        let mut address = |name: &str| element.attr(name).and_then(|href| self.address(href)).unwrap_or_default();
         let text = match element.name().unwrap_or_default() {
             "meta" => element.attr("content").unwrap_or_default().to_owned(),
             "audio" | "embed" | "iframe" | "img" | "source" | "track" | "video" => address("src"),
@@ -275,7 +288,14 @@ impl<'p> Reader<'p, '_> {
                 None => self.text_of(element),
             },
         };
-        Some(MicrodataValue::Text(text.trim_ascii().to_owned()))
+        let trimmed = text.trim_ascii();
+        // What is kept is charged for each of its names.
+        self.charge(0, text.len() - trimmed.len()).then(|| MicrodataValue::Text(trimmed.to_owned()))
+    }
+
+    /// An address, made absolute.
+    fn address(&mut self, address: &str) -> Option<String> {
+        if self.charge(0, address.len()) { (self.absolute)(address) } else { None }
     }
 
     /// The text below an element, as far as there is room for it.

@@ -88,6 +88,56 @@ fn items_that_double_at_every_step_stay_within_the_page() {
 }
 
 #[test]
+fn what_an_item_says_of_itself_counts_at_every_reading() {
+    let refs = "<p itemscope itemref=e></p>".repeat(2_000);
+    let long = "a ".repeat(50_000);
+    let base = format!("https://shop.example/{}", "b".repeat(100_000));
+    for item in [
+        format!("itemtype='{long}'"),
+        format!("itemtype='{}'", long.trim_end().replace(' ', "b")),
+        format!("itemid='{long}'"),
+        format!("itemtype='{}'", " ".repeat(100_000)),
+        format!("itemref='{long}'"),
+        "itemid=x".to_owned(),
+    ] {
+        let html = format!("<p id=e itemprop=p itemscope {item}></p>{refs}");
+        let made = std::cell::Cell::new(0);
+        let data = StructuredData::of(&Page::parse(&html), |href| {
+            let address = format!("{base}{href}");
+            made.set(made.get() + address.len());
+            Some(address)
+        });
+        let (kind, size) = (item.get(..12).unwrap_or(&item), html.len());
+        assert!(data.microdata_cut, "{kind}");
+        assert!(serde_json::to_string(&data.microdata).unwrap().len() < 20 * size + (1 << 20), "{kind}");
+        assert!(made.get() < 20 * size + (1 << 20), "{kind}: {} bytes of addresses", made.get());
+        let types: usize = microdata::every(&data.microdata).map(|item| item.types.len()).sum();
+        assert!(types <= 64 * 100, "{kind}: {types} types");
+        assert!(microdata::every(&data.microdata).count() <= 2 * 2_000, "{kind}");
+    }
+}
+
+#[test]
+fn words_that_refer_to_nothing_are_steps_too() {
+    let html = format!("<div id=e itemscope itemref='{}'></div><p id=y><b itemprop=b>2</b></p>", "x ".repeat(1_000) + "y");
+    let data = data(&html);
+    assert!(data.microdata_cut);
+    assert!(data.microdata[0].properties.is_empty());
+    assert_eq!(
+        microdata("<div itemscope itemref='x x x y'></div><p id=y><b itemprop=b>2</b></p>"),
+        json!([{"properties": {"b": ["2"]}}])
+    );
+}
+
+#[test]
+fn types_are_kept_up_to_a_number() {
+    let types: String = (0..70).map(|n| format!("t{n} ")).collect();
+    let data = data(&format!("<div itemscope itemtype='{types}'><b itemprop=x>1</b></div>"));
+    assert!(data.microdata_cut);
+    assert_eq!((data.microdata[0].types.len(), data.microdata[0].text("x")), (64, Some("1")));
+}
+
+#[test]
 fn nested_texts_are_no_square_of_the_page() {
     let html = format!("<div itemscope>{}{}", "<b itemprop=x>".repeat(400), "text ".repeat(20_000));
     let data = data(&html);

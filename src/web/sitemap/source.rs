@@ -16,6 +16,8 @@ use crate::web::media_type::MediaType;
 const HEAD_BYTES: usize = 1024;
 /// Bytes decoded at once.
 const CHUNK_BYTES: usize = 16 * 1024;
+/// Gzip members without content that are passed over; some writers end a file with one.
+const MAX_EMPTY_MEMBERS: u32 = 1_000;
 /// Longest piece of markup or text that is read as one.
 const MAX_PIECE_BYTES: usize = 1024 * 1024;
 
@@ -212,6 +214,8 @@ struct Gunzip<R> {
     inner: Option<GzDecoder<R>>,
     /// Whether the member being read has given something.
     has_output: bool,
+    /// Members that have given nothing.
+    empty: u32,
     is_first: bool,
     is_over: bool,
     left: u64,
@@ -221,11 +225,18 @@ struct Gunzip<R> {
 impl<R: BufRead> Gunzip<R> {
     fn new(packed: R, limit: u64) -> Self {
         let inner = Some(GzDecoder::new(packed));
-        Self { inner, has_output: false, is_first: true, is_over: false, left: limit, cut: None }
+        Self { inner, has_output: false, empty: 0, is_first: true, is_over: false, left: limit, cut: None }
     }
 
     /// Goes on with the next member; false when nothing else follows.
     fn next_member(&mut self) -> bool {
+        if !self.has_output {
+            self.empty += 1;
+            if self.empty >= MAX_EMPTY_MEMBERS {
+                self.cut = Some(Cut::Damaged);
+                return false;
+            }
+        }
         let Some(mut packed) = self.inner.take().map(GzDecoder::into_inner) else { return false };
         let is_member = packed.fill_buf().is_ok_and(|rest| rest.first() == Some(&0x1f));
         self.inner = Some(GzDecoder::new(packed));

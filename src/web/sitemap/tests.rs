@@ -208,6 +208,23 @@ fn every_layer_is_bounded_and_says_that_it_was_cut() {
 }
 
 #[test]
+fn gzip_members_without_content_are_passed_over_up_to_a_number() {
+    let (all, empty) = (gzip(&urlset(2)), gzip(b""));
+    for (count, entries, cut) in [(1, 2, None), (999, 2, None), (1_000, 0, Some(Cut::Damaged)), (5_000, 0, Some(Cut::Damaged))] {
+        let bytes = [empty.repeat(count), all.clone()].concat();
+        assert_eq!(read(&bytes, Limits::default()), (entries, cut), "{count}");
+    }
+    // Twice packed, and behind what counts.
+    assert_eq!(read(&gzip(&[empty.repeat(1_000), all.clone()].concat()), Limits::default()), (0, Some(Cut::Damaged)));
+    let first = b"<urlset><url><loc>http://a.test/1</loc></url>";
+    let rest = b"<url><loc>http://a.test/2</loc></url></urlset>";
+    for (count, entries, cut) in [(999, 2, None), (1_000, 1, Some(Cut::Damaged))] {
+        let bytes = [gzip(first), empty.repeat(count), gzip(rest)].concat();
+        assert_eq!(read(&bytes, Limits::default()), (entries, cut), "{count}");
+    }
+}
+
+#[test]
 fn a_bomb_costs_no_more_than_its_bound() {
     let mut inner = b"<urlset><url><loc>http://a.test/1</loc></url>".to_vec();
     inner.resize(20 * 1024 * 1024, b' ');
@@ -255,7 +272,42 @@ fn unclosed_elements_end_where_the_next_one_begins() {
         assert_eq!(locs(xml.as_bytes()).len(), count, "{xml}");
     }
     let deep = format!("<urlset>{}<url><loc>http://a.test/1</loc></url>", "<a>".repeat(100_000));
-    assert_eq!(locs(deep.as_bytes()).len(), 0);
+    assert_eq!(locs(deep.as_bytes()).len(), 1);
+}
+
+#[test]
+fn links_to_other_languages_need_no_end() {
+    let links: String = (0..70).map(|n| format!("<xhtml:link rel=alternate hreflang=l{n} href=http://a.test/{n}>")).collect();
+    let closed = links.replace('>', "/>");
+    let foreign = "<link xmlns='http://www.w3.org/1999/xhtml' rel=alternate href=http://a.test/x>";
+    for (links, alternates) in [(links.as_str(), 70), (&closed, 70), (foreign, 0)] {
+        let entry = |n: u32| format!("<url>{links}<loc>http://a.test/{n}</loc><lastmod>2024</lastmod></url>");
+        let xml = format!("<urlset>{}{}{}</urlset>", entry(1), entry(2), entry(3));
+        let document = url("http://a.test/sitemap.xml");
+        let mut sitemap = Sitemap::new(xml.as_bytes(), None, &document, Limits::default());
+        let entries: Vec<Entry> = sitemap.by_ref().collect();
+        let found: Vec<_> = entries.iter().map(|e| (e.loc.as_str(), e.lastmod.as_deref(), e.alternates.len())).collect();
+        let expected = ["http://a.test/1", "http://a.test/2", "http://a.test/3"].map(|loc| (loc, Some("2024"), alternates));
+        assert_eq!(found, expected, "{links}");
+        assert_eq!(sitemap.cut(), None);
+    }
+}
+
+#[test]
+fn an_entry_ends_whatever_was_left_open_before_it() {
+    let left_open = "<b>".repeat(70);
+    let xml = format!("<urlset><url><loc>http://a.test/1</loc>{left_open}<url><loc>http://a.test/2</loc></b></url></urlset>");
+    assert_eq!(read(xml.as_bytes(), Limits::default()), (2, None));
+    let inside = format!("<urlset><x xmlns='http://other.test/'>{left_open}<url><loc>http://a.test/1</loc></url>");
+    assert_eq!(locs(inside.as_bytes()).len(), 0, "an entry of another namespace is none, however deep it is");
+}
+
+#[test]
+fn attributes_have_their_references_resolved() {
+    let href = "http://a.test/?a=1&amp;b=2&#38;c=&#x33;&d=&quot;&none;&;&&amp;";
+    let xml = format!("<urlset><url><loc>http://a.test/1</loc><l:link rel=alternate href='{href}'/></url></urlset>");
+    let entry = Sitemap::new(xml.as_bytes(), None, &url("http://a.test/"), Limits::default()).next().unwrap();
+    assert_eq!(entry.alternates[0].href, "http://a.test/?a=1&b=2&c=3&d=\"&none;&;&&");
 }
 
 #[test]

@@ -9,7 +9,8 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
-use super::markup::{attribute, attributes, resolved};
+use super::markup::{attribute, attributes, resolved, value};
+use super::role::{Field, Role, Space};
 use super::source::Source;
 use super::{Alternate, Cut, Entry, Kind, MAX_FIELD_BYTES, MAX_PER_ENTRY, Target, Video};
 use crate::web::reference::join_url;
@@ -44,54 +45,6 @@ struct Open {
     /// In lower case, with prefix.
     name: String,
     role: Role,
-}
-
-/// What an element is here.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Root,
-    /// `<channel>` of RSS.
-    Channel,
-    Entry(Target),
-    Image,
-    Video,
-    News,
-    Publication,
-    Field(Field),
-    /// With a namespace of its own, so that nothing inside counts.
-    Foreign,
-    Other,
-}
-
-/// An element whose text is wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Loc,
-    Lastmod,
-    /// A date that counts if there is no better one.
-    Published,
-    Changefreq,
-    Priority,
-    Guid,
-    ImageLoc,
-    VideoThumbnail,
-    VideoTitle,
-    VideoContent,
-    VideoPlayer,
-    NewsName,
-    NewsLanguage,
-    NewsDate,
-    NewsTitle,
-}
-
-/// Which extension an element belongs to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Space {
-    Own,
-    Image,
-    Video,
-    News,
-    Other,
 }
 
 #[derive(Default)]
@@ -202,10 +155,6 @@ impl<'a> Machine<'a> {
     }
 
     fn start(&mut self, start: &BytesStart<'_>) -> Option<Entry> {
-        if self.open.len() >= MAX_DEPTH {
-            self.deeper = self.deeper.saturating_add(1);
-            return None;
-        }
         let name = start.name().0.to_ascii_lowercase();
         let (prefix, local) = name.split_once(':').unwrap_or(("", &name));
         if self.open.is_empty() {
@@ -215,15 +164,19 @@ impl<'a> Machine<'a> {
         }
         let is_foreign = prefix.is_empty() && self.declare(start) && self.space("", start) != Space::Own;
         let space = self.space(prefix, start);
+        let target = self.entry_target(space, local).filter(|_| !is_foreign);
+        let target = target.filter(|_| self.open.iter().all(|open| open.role != Role::Foreign));
+        if target.is_none() && self.open.len() >= MAX_DEPTH {
+            self.deeper = self.deeper.saturating_add(1);
+            return None;
+        }
         let mut done = None;
         let mut role = if is_foreign { Role::Foreign } else { Role::Other };
-        if let Some(target) = self.entry_target(space, local)
-            && !is_foreign
-            && self.open.iter().all(|open| open.role != Role::Foreign)
-        {
-            // It begins wherever it stands: the one before it may lack its end.
+        if let Some(target) = target {
+            // It begins wherever it stands: the one before it, and all that is open in that, may lack its end.
             done = self.finish_entry();
             self.open.retain(|open| matches!(open.role, Role::Root | Role::Channel));
+            self.deeper = 0;
             self.entry = Some(Building { entry: Entry { target, ..Entry::default() }, ..Building::default() });
             role = Role::Entry(target);
             self.take_base(start);
@@ -238,6 +191,10 @@ impl<'a> Machine<'a> {
             let parent = self.open.last().map_or(Role::Root, |open| open.role);
             role = self.role_in(parent, space, local, start);
             self.take_attributes(parent, local, space, start);
+        }
+        // It has no content, and sites write it as in HTML, without an end; one that comes all the same closes nothing.
+        if self.kind == Kind::UrlSet && local == "link" {
+            return done;
         }
         if let (Role::Video, Some(building)) = (role, &mut self.entry)
             && building.entry.videos.len() < MAX_PER_ENTRY
@@ -451,7 +408,8 @@ impl<'a> Machine<'a> {
     /// Remembers the namespaces that an element declares. Whether one of them is the default one.
     fn declare(&mut self, start: &BytesStart<'_>) -> bool {
         let mut is_default = false;
-        for (key, value) in attributes(start) {
+        for attribute in attributes(start) {
+            let key = attribute.key.0.to_ascii_lowercase();
             let prefix = match key.split_once(':') {
                 Some(("xmlns", prefix)) => prefix,
                 None if key == "xmlns" => {
@@ -466,7 +424,7 @@ impl<'a> Machine<'a> {
             };
             let known = self.namespaces.iter().any(|(known, _)| known == prefix);
             if !known && self.namespaces.len() < MAX_NAMESPACES {
-                self.namespaces.push((prefix.to_owned(), value));
+                self.namespaces.push((prefix.to_owned(), value(&attribute)));
             }
         }
         is_default
