@@ -16,6 +16,8 @@ pub mod lease;
 pub mod links;
 pub mod loader;
 pub mod middleware;
+#[cfg(test)]
+mod mutated_tests;
 pub mod out;
 pub mod pipeline;
 pub mod readable;

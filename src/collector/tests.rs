@@ -6,6 +6,7 @@ mod cost;
 mod crash;
 mod keeping;
 mod logs;
+mod overload;
 mod parts;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod calls;
+mod overload;
 
 use tokio::time::sleep;
 

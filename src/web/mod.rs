@@ -22,7 +22,7 @@ pub mod link_header;
 pub mod location;
 pub mod media_type;
 #[cfg(test)]
-mod mutated;
+pub(crate) mod mutated;
 mod percent;
 pub mod reference;
 pub mod referrer_policy;

@@ -72,7 +72,23 @@ fn the_methods_that_the_page_names_are_those_of_a_request() {
 #[test]
 fn every_setting_of_a_step_is_on_the_page() {
     let page = document("docs/middlewares.md");
-    let families = ["REDIRECT_", "METAREFRESH_", "RETRY_", "HTTPAUTH_", "REFERER_", "REFERRER_", "HTTPERROR_", "ROBOTSTXT_"];
+    let families = [
+        "REDIRECT_",
+        "METAREFRESH_",
+        "RETRY_",
+        "HTTPAUTH_",
+        "REFERER_",
+        "REFERRER_",
+        "HTTPERROR_",
+        "ROBOTSTXT_",
+        "ROBOTS_",
+        "HTTPCACHE_",
+        "AUTOTHROTTLE_",
+        "COOKIES_",
+        "DEPTH_",
+        "URL",
+        "DNS",
+    ];
     let missing: Vec<String> = Settings::keys()
         .iter()
         .map(|key| key.name())

@@ -1,6 +1,7 @@
 //! Rules of the source that no compiler checks. A message says what to do.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod cases;
 mod documents;
 mod guide;
 mod source;

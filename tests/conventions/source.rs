@@ -43,11 +43,15 @@ impl Source {
 
 /// Every file of `src/`: its path within it, and its text.
 pub(crate) fn files() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"))
+}
+
+/// Every Rust file below a folder: its path within it, and its text.
+pub(crate) fn files_below(root: &Path) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    walk(&root, &mut files);
+    walk(root, &mut files);
     files.sort();
-    let path = |file: &Path| file.strip_prefix(&root).unwrap().to_str().unwrap().replace('\\', "/");
+    let path = |file: &Path| file.strip_prefix(root).unwrap().to_str().unwrap().replace('\\', "/");
     files.iter().map(|file| (path(file), std::fs::read_to_string(file).unwrap())).collect()
 }
 

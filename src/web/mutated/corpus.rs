@@ -9,10 +9,10 @@ use super::Kind;
 const MOST_BYTES: usize = 64 * 1024;
 
 /// Numbers by splitmix64.
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491)
     }
 
@@ -26,7 +26,7 @@ impl Rng {
 
     /// Less than `most`; 0 if that is 0.
     #[allow(clippy::cast_possible_truncation, reason = "less than a length")]
-    pub(super) fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         (self.next() >> 11) as usize % most.max(1)
     }
 
@@ -34,11 +34,11 @@ impl Rng {
         self.next().to_be_bytes()[0]
     }
 
-    pub(super) fn one_in(&mut self, count: usize) -> bool {
+    pub(crate) fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }
 
-    pub(super) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len())]
     }
 }
@@ -190,6 +190,7 @@ const SITEMAP: &[&[u8]] = &[
     b"]]>",
     b"<!--",
     b"-->",
+    b"&",
     b"&amp;",
     b"&#x110000;",
     b"&#0;",
@@ -354,4 +355,22 @@ const HTML: &[&[u8]] = &[
     b"<plaintext>",
     b"<body>",
     b"<a a=1 ",
+    b"&",
+    b"&amp",
+    b"<form id=f>",
+    b"</form>",
+    b"<input form=f name=n value=v>",
+    b"<select name=s><option selected>",
+    b"<textarea name=t>",
+    b"<p itemscope itemref=e>",
+    b"<p id=e itemprop=p itemscope itemtype='a b c'>",
+    b" itemref='e e f' ",
+    b"<b itemprop='x y'>",
+    b"<script type=application/ld+json>[{\"a\":[",
+    b"<meta property=og:image content=x>",
+    b"<base href=/a/b/c/d>",
+    b"<article>",
+    b"<p>words, and more of them, that may be the text of a page.",
+    b"<div hidden>",
+    b"<pre>",
 ];

@@ -1,5 +1,10 @@
 //! What is done with each kind of input, and what must hold whatever it is.
 
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::HeaderValue;
 use jiff::Timestamp;
 use url::Url;
@@ -39,7 +44,23 @@ pub(super) fn robots(bytes: &[u8], rng: &mut Rng) {
     assert!(robots.sitemaps().iter().map(String::len).sum::<usize>() <= 4 * bytes.len());
 }
 
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// The bytes as they are, or for a quarter of the inputs packed once or twice.
+fn packed<'b>(bytes: &'b [u8], rng: &mut Rng) -> Cow<'b, [u8]> {
+    match rng.below(8) {
+        0 => gzip(bytes).into(),
+        1 => gzip(&gzip(bytes)).into(),
+        _ => bytes.into(),
+    }
+}
+
 pub(super) fn sitemap(bytes: &[u8], rng: &mut Rng) {
+    let bytes = &*packed(bytes, rng);
     let mut limits = Limits::default();
     if rng.one_in(2) {
         limits.bytes = 1 << rng.below(21);
