@@ -66,9 +66,9 @@ impl Hub {
         match verdict {
             Verdict::Go if is_leased => self.go(tag.ticket, now),
             Verdict::Go => self.acquire(tag.ticket, now),
-            Verdict::Forbidden => self.fail_unfetched(tag.ticket, robots_forbidden(), now),
+            Verdict::Forbidden => self.fail_unfetched(tag.ticket, record::robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(tag.ticket, &why, now),
-            Verdict::HostFull => self.fail_unfetched(tag.ticket, host_full(), now),
+            Verdict::HostFull => self.fail_unfetched(tag.ticket, record::host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(tag.ticket, now),
             Verdict::Offsite => self.drop_offsite(tag.ticket, now),
             // Only hops get these.
@@ -257,7 +257,7 @@ impl Hub {
     fn without_robots(&mut self, id: u64, why: &str, now: Instant) {
         let Some(job) = self.tickets.get(&id).and_then(|t| t.job.clone()) else { return };
         if (self.config.ask)(&job).is_some() {
-            self.fail_unfetched(id, robots_unavailable(why), now);
+            self.fail_unfetched(id, record::robots_unavailable(why), now);
         } else {
             self.fail_unmatched(id, &job, now);
         }
@@ -434,9 +434,9 @@ impl Hub {
                 record_hop(ticket, Some(&fault));
                 self.end_unparsed(id, &job, fault, now);
             }
-            Verdict::Forbidden => self.fail_unfetched(id, robots_forbidden(), now),
+            Verdict::Forbidden => self.fail_unfetched(id, record::robots_forbidden(), now),
             Verdict::RobotsUnavailable(why) => self.without_robots(id, &why, now),
-            Verdict::HostFull => self.fail_unfetched(id, host_full(), now),
+            Verdict::HostFull => self.fail_unfetched(id, record::host_full(), now),
             Verdict::OutOfReach => self.fail_out_of_reach(id, now),
         }
     }
@@ -500,21 +500,6 @@ impl Hub {
 /// is about the first one.
 fn leaves(from: &Url, to: &Url) -> bool {
     from.host_str() != to.host_str() || (from.scheme() == "https" && to.scheme() == "http")
-}
-
-fn robots_forbidden() -> Fault {
-    Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt")
-}
-
-fn host_full() -> Fault {
-    Fault::new(FailureKind::HostPagesLimit, "The host has given HOST_PAGES_LIMIT pages")
-}
-
-fn robots_unavailable(why: &str) -> Fault {
-    Fault::new(
-        FailureKind::RobotsUnavailable,
-        format!("robots.txt could not be read, so the page may not be fetched for now: {why}"),
-    )
 }
 
 pub(super) fn nothing() -> Attempt {

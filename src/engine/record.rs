@@ -72,6 +72,24 @@ impl Failures {
     }
 }
 
+/// The fault of a page that its origin asks nobody to fetch.
+pub(super) fn robots_forbidden() -> Fault {
+    Fault::new(FailureKind::RobotsForbidden, "Forbidden by robots.txt")
+}
+
+/// The fault of a page whose host has given all it may.
+pub(super) fn host_full() -> Fault {
+    Fault::new(FailureKind::HostPagesLimit, "The host has given HOST_PAGES_LIMIT pages")
+}
+
+/// The fault of a page whose rules are not known for now.
+pub(super) fn robots_unavailable(why: &str) -> Fault {
+    Fault::new(
+        FailureKind::RobotsUnavailable,
+        format!("robots.txt could not be read, so the page may not be fetched for now: {why}"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
