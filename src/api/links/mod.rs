@@ -54,7 +54,7 @@ impl Link {
 /// use url::Url;
 ///
 /// let books = LinkExtractor::new().allow(r"/book/\d+$").deny("/book/1$").restrict_css("main");
-/// let page = Page::parse("<a href=/book/9>no<main><a href=1>no</a> <a href=2>Two</a> <a href=cover.jpg>no</a></main>");
+/// let page = Page::parse("<a href=/book/9>no</a><main><a href=1>no</a> <a href=2>Two</a> <a href=cover.jpg>no</a></main>");
 /// let links = books.links_of(&page, &Url::parse("https://shop.example/book/").unwrap());
 /// assert_eq!(links.len(), 1);
 /// assert_eq!((links[0].url.as_str(), links[0].text.as_str()), ("https://shop.example/book/2", "Two"));
